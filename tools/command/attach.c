@@ -16,7 +16,7 @@ static int not_attached(void *attaching, int err, const struct tamis_diag *diag)
                                                      : NULL;
     return err == TAMIS_ERR_EXISTS && strstr(diag->what, "exists already") != NULL
                ? exists_already(o->args[0],
-                                (struct tamis_name){o->args[1], strlen(o->args[1])})
+                                (struct name){o->args[1], strlen(o->args[1])})
                : complain_error(err, diag, o->args[0], advice);
 }
 

@@ -8,7 +8,7 @@
 
 struct task {
     const char *file;
-    struct tamis_name name;
+    struct name name;
     bool sized; /* its size is chosen, or is no concern of the others */
 };
 
@@ -172,7 +172,7 @@ static void plan_tasks(const struct options *o, struct work *w)
     w->tasks = memory_or_exit(calloc(w->n, sizeof(*w->tasks)));
     if (!given(o, OPT_EACH)) {
         check_name(o->args[1], strlen(o->args[1]));
-        w->tasks[0].name = (struct tamis_name){o->args[1], strlen(o->args[1])};
+        w->tasks[0].name = (struct name){o->args[1], strlen(o->args[1])};
         w->tasks[0].file = o->n_args > 2 ? o->args[2] : "-";
     }
     for (size_t i = 0; i < w->n; i++) {
@@ -191,7 +191,7 @@ static int put_bare(struct work *w)
 {
     struct tamis_segment_options opt;
     struct tamis_diag diag = {0};
-    const struct tamis_name *name = &w->tasks[0].name;
+    const struct name *name = &w->tasks[0].name;
     segment_options(w->o, &opt);
     int err = tamis_edit_put_bare(w->edit, name->bytes, name->n_bytes, &opt, &diag);
     return err ? put_error(w, &w->tasks[0], err, &diag) : EXIT_DONE;
@@ -213,7 +213,7 @@ static int build_pack(struct work *w)
     return status;
 }
 
-static bool is_replaced(const struct options *o, const struct tamis_name *name)
+static bool is_replaced(const struct options *o, const struct name *name)
 {
     for (size_t i = 0; i < o->replaces.n; i++)
         if (strlen(o->replaces.at[i]) == name->n_bytes &&
@@ -232,7 +232,7 @@ static int check_free(struct work *w)
     if (err != 0)
         return complain_error(err, &diag, w->store_path, NULL);
     for (size_t i = 0; i < w->n && status == EXIT_DONE; i++) {
-        const struct tamis_name *name = &w->tasks[i].name;
+        const struct name *name = &w->tasks[i].name;
         tamis_snapshot_find(snapshot, name->bytes, name->n_bytes, NULL, 0, 0, &target);
         if (target.slot > 0 && !is_replaced(w->o, name))
             status = put_error(w, &w->tasks[i], TAMIS_ERR_EXISTS, &diag);

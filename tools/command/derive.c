@@ -46,7 +46,7 @@ static int put_error(const struct segments_edit *e, int err,
     const char *path = e->o->args[0], *name = e->o->args[1];
     if (err != TAMIS_ERR_EXISTS)
         return source_error(err, diag, e->snapshot, e->segments, e->n, path);
-    return exists_already(path, (struct tamis_name){name, strlen(name)});
+    return exists_already(path, (struct name){name, strlen(name)});
 }
 
 static int put(void *edit)

@@ -229,6 +229,6 @@ int grow_failed(const struct grow *g, int err, const struct tamis_diag *diag)
     if (diag != NULL &&
         (err == ENOENT || err == TAMIS_ERR_NOT_TAMIS || is_wrong_type(err)))
         return segment_error(err, diag, g->path,
-                             (struct tamis_name){g->name, strlen(g->name)}, NULL);
+                             (struct name){g->name, strlen(g->name)}, NULL);
     return complain_error(err, diag, g->path, NULL);
 }

@@ -10,7 +10,7 @@ static int seal(struct tamis_store *store, const char *path, const char *name,
     uint64_t n_damaged = 0, watermark;
     int err = tamis_store_writer(store, name, strlen(name), NULL, &writer, &diag);
     if (err != 0)
-        return segment_error(err, &diag, path, (struct tamis_name){name, strlen(name)},
+        return segment_error(err, &diag, path, (struct name){name, strlen(name)},
                              err == TAMIS_ERR_SEALED ? "nothing is left to do" : NULL);
     tamis_writer_info(writer, &info, NULL);
     watermark = given(o, OPT_WATERMARK) ? o->watermark : info.watermark;

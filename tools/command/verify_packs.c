@@ -180,7 +180,7 @@ int verify_column(struct checked_packs *packs, struct tamis_snapshot *snapshot,
                  c->err ? ", of which those with its rows are good" : "");
     if (info.name == NULL && list == NULL && c->report.n_damaged > 0)
         return status_of_error(c->err); /* the line of its pack counts it */
-    verify_line(list, (struct tamis_name){info.name, info.name_bytes},
+    verify_line(list, (struct name){info.name, info.name_bytes},
                 good         ? "ok"
                 : c->err > 0 ? "unreadable"
                              : "damaged",

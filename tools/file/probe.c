@@ -3,7 +3,7 @@
 
 struct file_probe {
     struct tamis_filter *filter;
-    struct tamis_name name;
+    struct name name;
     struct answers answers;
     enum tamis_answer last;
 };
@@ -40,10 +40,10 @@ static int run(int argc, char **argv)
     int status = file_open(&o, &p.filter);
     if (status != EXIT_DONE)
         return status;
-    p.name = (struct tamis_name){o.args[0], strlen(o.args[0])};
+    p.name = (struct name){o.args[0], strlen(o.args[0])};
     tamis_filter_info(p.filter, &info, NULL);
     if (info.name_bytes > 0)
-        p.name = (struct tamis_name){info.name, info.name_bytes};
+        p.name = (struct name){info.name, info.name_bytes};
     p.answers.json = given(&o, OPT_JSON);
     p.answers.explain = given(&o, OPT_EXPLAIN);
     p.answers.format = o.format;

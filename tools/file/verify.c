@@ -5,11 +5,11 @@ static int verify(struct tamis_filter *filter, const struct options *o, json_t *
                   struct against *against)
 {
     struct tamis_filter_info info;
-    struct tamis_name name = {o->args[0], strlen(o->args[0])};
+    struct name name = {o->args[0], strlen(o->args[0])};
     int status, keys = EXIT_DONE;
     tamis_filter_info(filter, &info, NULL);
     if (info.name_bytes > 0)
-        name = (struct tamis_name){info.name, info.name_bytes};
+        name = (struct name){info.name, info.name_bytes};
     status = verify_one(filter, name, o->args[0], NULL, NULL, list);
     if (given(o, OPT_AGAINST)) {
         progress_start("verify", regular_bytes(o->against));

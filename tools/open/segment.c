@@ -13,7 +13,7 @@ uint64_t allocated_bytes(const char *store, struct tamis_snapshot *snapshot, siz
 }
 
 int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
-              struct tamis_name name)
+              struct name name)
 {
     struct tamis_segment_info info;
     struct suggestion meant;
@@ -49,14 +49,13 @@ int not_dropped(int err, struct tamis_store *store, const char *path, const char
     if (err != TAMIS_ERR_NO_SEGMENT ||
         tamis_snapshot_current(store, &snapshot, NULL) != 0)
         return complain_error(err, diag, path, NULL);
-    int status =
-        not_found(err, snapshot, path, (struct tamis_name){name, strlen(name)});
+    int status = not_found(err, snapshot, path, (struct name){name, strlen(name)});
     tamis_snapshot_release(snapshot);
     return status;
 }
 
 int segment_error(int err, const struct tamis_diag *diag, const char *path,
-                  struct tamis_name name, const char *advice)
+                  struct name name, const char *advice)
 {
     char offset[48] = "";
     if (advice == NULL)
@@ -88,7 +87,7 @@ int pick_named(const struct tamis_snapshot *snapshot, const char *path,
                                       &target);
         if (err != 0) {
             status = not_found(err, snapshot, path,
-                               (struct tamis_name){names[i], strlen(names[i])});
+                               (struct name){names[i], strlen(names[i])});
             free(*list);
             *list = NULL;
             *n = 0;
@@ -219,7 +218,7 @@ int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapsh
     }
 }
 
-int exists_already(const char *path, struct tamis_name name)
+int exists_already(const char *path, struct name name)
 {
     char *word = shell_quoted(name.bytes, name.n_bytes);
     complain(0, "%s: segment '%s' exists already: --replaces %s replaces it", path,

@@ -5,7 +5,7 @@
 enum { MAX_LISTED = 10 };
 
 static void lost_key(struct against *a, const struct tamis_key *key,
-                     enum key_format format, struct tamis_name segment)
+                     enum key_format format, struct name segment)
 {
     a->lost++;
     if (a->listed++ >= MAX_LISTED)
@@ -30,7 +30,7 @@ size_t probe_filter(void *filter, uint64_t tag, const uint64_t *hashes, size_t n
 }
 
 int against_list(struct against *a, const char *keyfile, const struct options *o,
-                 const struct tamis_domain *domain, struct tamis_name segment,
+                 const struct tamis_domain *domain, struct name segment,
                  batch_fn *probe, void *ctx)
 {
     uint64_t absent[BATCH_KEYS / 64], position = 0;
@@ -59,7 +59,7 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
 
 /* ---- hashes ---- */
 
-static void lost_hash(struct against *a, uint64_t hash, struct tamis_name segment)
+static void lost_hash(struct against *a, uint64_t hash, struct name segment)
 {
     a->lost++;
     /* A key could be looked up; of a hash a program learns no more than the number. */
@@ -71,7 +71,7 @@ static void lost_hash(struct against *a, uint64_t hash, struct tamis_name segmen
 }
 
 int against_hashes(struct against *a, struct tamis_filter *list, uint64_t tag,
-                   struct tamis_name segment, batch_fn *probe, void *ctx)
+                   struct name segment, batch_fn *probe, void *ctx)
 {
     enum { AT_ONCE = 4096 };
     struct tamis_list_cursor *cursor;

@@ -54,8 +54,8 @@ static enum tint tint_of(enum tamis_reason reason)
     return TINT_BAD;
 }
 
-void answer_line(struct answers *a, const struct tamis_key *key,
-                 struct tamis_name segment, enum tamis_reason reason)
+void answer_line(struct answers *a, const struct tamis_key *key, struct name segment,
+                 enum tamis_reason reason)
 {
     a->listed |= reason != TAMIS_NO_REASON;
     print_key(key, a->format);
@@ -71,8 +71,8 @@ void answer_line(struct answers *a, const struct tamis_key *key,
         print_tinted(tint_of(reason), "%s", tamis_reason_name(reason));
 }
 
-void answer_pair(struct answers *a, const struct tamis_key *key,
-                 struct tamis_name segment, enum tamis_reason reason)
+void answer_pair(struct answers *a, const struct tamis_key *key, struct name segment,
+                 enum tamis_reason reason)
 {
     /* Else any that the list lacks. */
     bool known = segment.bytes != NULL || reason != TAMIS_UNKNOWN_SEGMENT;
@@ -99,14 +99,14 @@ void answer_end(struct answers *a, const struct tamis_key *key,
     a->pairs += n_asked;
     a->absent_keys += answer == TAMIS_ABSENT;
     if (answer != TAMIS_ABSENT && !a->listed)
-        answer_pair(a, key, (struct tamis_name){NULL, 0}, TAMIS_UNKNOWN_SEGMENT);
+        answer_pair(a, key, (struct name){NULL, 0}, TAMIS_UNKNOWN_SEGMENT);
     if (a->silent)
         return;
     if (a->json) {
         json_end(json_of("answer",
                          json_string(answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE")));
     } else if (answer == TAMIS_ABSENT) {
-        answer_line(a, key, (struct tamis_name){NULL, 0}, TAMIS_NO_REASON);
+        answer_line(a, key, (struct name){NULL, 0}, TAMIS_NO_REASON);
         putchar('\n');
     }
 }

@@ -78,7 +78,7 @@ int source_error(int err, const struct tamis_diag *diag,
     if (found != SIZE_MAX && tamis_snapshot_segment(snapshot, found, &s) == 0) {
         bool unfit = err == TAMIS_ERR_UNFIT;
         char *advice = unfit ? unfit_advice(snapshot, found, store, &s) : NULL;
-        err = segment_error(err, diag, store, (struct tamis_name){s.name, s.name_bytes},
+        err = segment_error(err, diag, store, (struct name){s.name, s.name_bytes},
                             advice  ? advice
                             : unfit ? ""
                                     : NULL);

@@ -20,7 +20,7 @@ static json_t *stage_json(const struct tamis_stage_answer *s)
     return o;
 }
 
-static json_t *pair_json(struct tamis_name segment, const struct tamis_explanation *e)
+static json_t *pair_json(struct name segment, const struct tamis_explanation *e)
 {
     json_t *stages = json_array();
     json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "says",
@@ -52,7 +52,7 @@ static void print_stages(const struct tamis_explanation *e)
 }
 
 void answer_explained(struct answers *a, const struct tamis_key *key,
-                      struct tamis_name segment, const struct tamis_explanation *e)
+                      struct name segment, const struct tamis_explanation *e)
 {
     if (a->json) {
         json_put(a->list, NULL, pair_json(segment, e));

@@ -81,7 +81,7 @@ const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index
 }
 
 int list_error(int err, const struct tamis_diag *diag, const char *store,
-               struct tamis_name name, const char *advice)
+               struct name name, const char *advice)
 {
     struct tamis_diag its = *diag;
     snprintf(its.what, sizeof(its.what), "its list: %.*s", (int)sizeof(its.what) - 16,
@@ -89,8 +89,8 @@ int list_error(int err, const struct tamis_diag *diag, const char *store,
     return segment_error(err, &its, store, name, advice);
 }
 
-int verify_its_list(const struct opened_list *its, struct tamis_name name,
-                    const char *store, json_t *lines)
+int verify_its_list(const struct opened_list *its, struct name name, const char *store,
+                    json_t *lines)
 {
     struct tamis_verify report = {0};
     struct tamis_diag diag = its->diag;
@@ -111,7 +111,7 @@ int verify_its_list(const struct opened_list *its, struct tamis_name name,
     return list_error(err, &diag, store, name, advice_list(err));
 }
 
-static int refuse_cut(const char *store, struct tamis_name name, unsigned bits)
+static int refuse_cut(const char *store, struct name name, unsigned bits)
 {
     return complain(EXIT_USAGE,
                     "%s: segment '%s': its list has %s of each hash, and a filter is "
@@ -121,7 +121,7 @@ static int refuse_cut(const char *store, struct tamis_name name, unsigned bits)
 
 /* An error of the list is told by verify_its_list(). */
 int against_its_list(struct against *a, const struct opened_list *its, uint64_t tag,
-                     struct tamis_name name, const struct options *o, batch_fn *probe,
+                     struct name name, const struct options *o, batch_fn *probe,
                      void *ctx)
 {
     bool named = o->n_args > 1;

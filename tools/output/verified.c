@@ -1,7 +1,7 @@
 /* Is a filter whole? A line, or an object. */
 #include "output.h"
 
-void verify_line(json_t *list, struct tamis_name segment, const char *result,
+void verify_line(json_t *list, struct name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report,
                  const char *advice)
 {
@@ -37,7 +37,7 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
     json_put(list, NULL, o);
 }
 
-int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
+int verify_one(struct tamis_filter *filter, struct name segment, const char *file,
                advice_fn *advise, const void *ctx, json_t *list)
 {
     const char *advice = NULL;
