@@ -375,14 +375,27 @@ static bool is_named(const struct step *s, const char *name)
     return false;
 }
 
-/* Segments that are not named go, but segments that this edit puts stay. */
-static int run_retain(struct player *p, const struct step *s)
+/* Segments that are not named go, but segments that this edit puts stay. What is named
+ * and not there is registered bare. */
+static int run_only(struct player *p, const struct step *s)
 {
-    struct tamis_name keep[STEP_NAMES + 1] = {{"unknown", 7}};
-    for (size_t i = 0; i < s->n_names; i++)
-        keep[i + 1] = (struct tamis_name){name_in_store(s->name[i]),
-                                          strlen(name_in_store(s->name[i]))};
-    int rc = TRY(p, tamis_edit_retain(p->edit, keep, s->n_names + 1U, &p->diag));
+    struct tamis_identity live[STEP_NAMES + 1] = {{.name = NULL}};
+    struct tamis_snapshot *now = snapshot_now(p);
+    struct keyset some = {.range = {{7, 2}}, .n_ranges = 1};
+    if (!now)
+        return 1;
+    for (size_t i = 0; i < s->n_names; i++) {
+        live[i].name = name_in_store(s->name[i]);
+        live[i].name_bytes = strlen(live[i].name);
+    }
+    int rc =
+        TRY(p, tamis_edit_reconcile(p->edit, now, live, s->n_names, NULL, &p->diag));
+    release(now);
+    for (size_t i = 0; i < s->n_names && !rc; i++) {
+        struct object *o = promised_object(p->p, s->name[i]);
+        if (!is_listed(o))
+            note_put(p, o, &some, true, false);
+    }
     for (size_t i = 0; i < p->p->n_objects && !rc; i++) {
         struct object *o = &p->p->object[i];
         bool ours = o->edit == p->edit_number &&
@@ -695,7 +708,7 @@ const struct word words[] = {
     {"grow", 1, 3, false, true, run_grow},
     {"attach", 2, 0, false, true, run_attach},
     {"drop", 1, 0, false, true, run_drop},
-    {"retain", 0, 0, true, true, run_retain},
+    {"only", 0, 0, true, true, run_only},
     {"pack", 0, 3, true, true, run_pack},
     {"unpack", 0, 0, true, true, run_unpack},
     {"union", 2, 0, true, true, run_derive},

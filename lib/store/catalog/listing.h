@@ -221,11 +221,6 @@ int listings_lookup(struct listings *l, struct piece name, struct found *f,
                     struct tamis_diag *diag);
 /* Its record, or the one that it would have. A public code: it cannot be read. */
 int found_record(const struct found *f, struct piece name, struct record *r);
-/* Takes columns off the list whose names are not kept. A column whose name cannot be
- * read stays, and its pack is `unread`. An errno: a pack cannot be opened now. */
-typedef bool keeps_name_fn(void *ctx, struct piece name);
-int listings_retain(struct listings *l, keeps_name_fn *keeps, void *ctx,
-                    struct tamis_diag *diag);
 /* The record of this name no longer names its column. ERR_DAMAGED: no pack has the
  * column, so it cannot get a tombstone. */
 int listings_unname(struct listings *l, struct piece name, const struct pack_place *at,

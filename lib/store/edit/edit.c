@@ -87,7 +87,11 @@ static void edit_op_free(struct edit_op *op)
 {
     if (!op)
         return;
-    names_clear(&op->keep);
+    if (op->live) {
+        names_clear(&op->live->names);
+        tamis_snapshot_release(op->live->snapshot);
+        free(op->live);
+    }
     if (op->how.as)
         entry_release(op->how.as);
     placed_free(op->placed);
@@ -165,12 +169,41 @@ int edit_usable(struct tamis_edit *e, struct tamis_diag *diag)
     return rc;
 }
 
+/* ---- arguments ---- */
+
+int edit_check_name(const struct tamis_edit *e, const void *name, size_t name_bytes,
+                    struct tamis_diag *diag)
+{
+    if (segment_name_valid(name, name_bytes))
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
+                     "a segment's name is 1 to 255 bytes without NUL, not these %zu",
+                     name_bytes);
+}
+
+int edit_check_options(const struct tamis_edit *e, struct tamis_segment_options *opt,
+                       const struct tamis_segment_options *theirs,
+                       struct tamis_diag *diag)
+{
+    int rc = options_copy(opt, sizeof *opt, theirs);
+    if (rc)
+        return diag_fail(diag, rc, e->catalog->path, "size of the option struct");
+    if (!opt->binding)
+        opt->binding_bytes = 0;
+    if (opt->binding_bytes <= BINDING_MAX_BYTES)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
+                     "a binding is at most %d bytes, not %zu", BINDING_MAX_BYTES,
+                     opt->binding_bytes);
+}
+
 /* ---- the list of operations ---- */
 
 static struct edit_op *op_of_value(enum edit_kind kind, const void *name,
-                                   size_t name_bytes, const void *value, size_t n)
+                                   size_t name_bytes, const void *value, size_t n,
+                                   size_t n_more)
 {
-    struct edit_op *op = calloc(1, sizeof *op + name_bytes + n);
+    struct edit_op *op = calloc(1, sizeof *op + name_bytes + n + n_more);
     if (!op)
         return NULL;
     op->kind = kind;
@@ -186,7 +219,7 @@ struct edit_op *edit_op_new(const void *name, size_t name_bytes, const struct re
 {
     uint8_t value[RECORD_MAX_BYTES];
     size_t n = record_encode(r, name, name_bytes, value);
-    struct edit_op *op = op_of_value(EDIT_PUT, name, name_bytes, value, n);
+    struct edit_op *op = op_of_value(EDIT_PUT, name, name_bytes, value, n, 0);
     if (!op)
         return NULL;
     op->listed = record_listed(r);
@@ -217,13 +250,11 @@ static int state_locked(struct expected *x, struct tamis_diag *diag)
     bool puts;
     if (touched)
         return touched == EDIT_PUT + 1 ? 0 : TAMIS_ERR_NO_SEGMENT;
-    int rc = edit_puts_placed(e, e->placed, x->name, &puts, diag);
+    int rc = edit_puts_placed(e, x->name, &puts, diag);
     if (rc || puts)
         return rc;
-    for (size_t i = 0; e->n_retains && i < e->n_ops; i++)
-        if (e->ops[i]->kind == EDIT_RETAIN &&
-            !names_get(&e->ops[i]->keep, name, name_bytes))
-            return TAMIS_ERR_NO_SEGMENT;
+    if (e->n_reconciles) /* the commit will see */
+        return x->present ? 0 : TAMIS_ERR_NO_SEGMENT;
     if (x->looked)
         return TAMIS_ERR_NO_SEGMENT;
     rc = listings_lookup(&x->list, x->name, &f, diag);
@@ -312,15 +343,20 @@ static void append_locked(struct tamis_edit *e, struct edit_op *op)
         e->placed = op;
     }
     e->ops[e->n_ops++] = op;
-    e->n_retains += op->kind == EDIT_RETAIN;
+    if (op->live) {
+        e->n_reconciles++;
+        e->absent_at = 0;
+    }
     e->n_attached += op->how.attached;
 }
 
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag)
 {
     enum { AT_ONCE = 1024 }; /* a transaction keeps pages from being used again */
-    struct expected x = {
-        .edit = e, .op = op, .present = op->kind == EDIT_DROP || op->how.only};
+    struct expected x = {.edit = e,
+                         .op = op,
+                         .present = op->kind == EDIT_DROP || op->kind == EDIT_UPDATE ||
+                                    op->how.only};
     uint32_t n = op->how.replaces && !op->how.only ? 0 : op_n_names(op);
     int rc = 0;
     pthread_mutex_lock(&e->mutex);
@@ -347,65 +383,133 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     return rc;
 }
 
-int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                    const struct tamis_drop_if *only_if, struct tamis_diag *diag)
+/* A drop, or an update. */
+static int append_if(struct tamis_edit *e, enum edit_kind kind, const void *name,
+                     size_t name_bytes, const struct tamis_drop_if *only_if,
+                     struct edit_update to, struct tamis_diag *diag)
 {
     struct tamis_drop_if any = {.uuid = NULL};
     const struct tamis_drop_if *only = only_if ? only_if : &any;
     size_t n = only->is_bound ? only->binding_bytes : 0;
-    int rc = edit_usable(edit, diag);
+    int rc = edit_check_name(e, name, name_bytes, diag);
     if (rc)
         return rc;
-    const char *store = edit->catalog->path;
-    if (!segment_name_valid(name, name_bytes))
-        return diag_fail(diag, TAMIS_ERR_RANGE, store,
-                         "a segment's name is 1 to 255 bytes without NUL");
     if (n > TAMIS_BINDING_MAX || (n && !only->binding))
-        return diag_fail(diag, TAMIS_ERR_RANGE, store, "a binding is 0 to 64 bytes");
-    struct edit_op *op = op_of_value(EDIT_DROP, name, name_bytes, only->binding, n);
+        return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
+                         "a binding is 0 to 64 bytes");
+    struct edit_op *op =
+        op_of_value(kind, name, name_bytes, only->binding, n, to.binding.n);
     if (!op)
-        return diag_errno(diag, ENOMEM, store, "noting the drop");
+        return diag_errno(diag, ENOMEM, e->catalog->path, "noting the change");
     op->bound = only->is_bound;
     op->how.only = only->uuid != NULL;
     if (op->how.only)
         memcpy(op->how.old, only->uuid, UUID_BYTES);
-    return edit_append(edit, op, diag);
+    op->to = to;
+    if (to.binding.at)
+        op->to.binding.at =
+            memcpy(op->bytes + name_bytes + n, to.binding.at, to.binding.n);
+    return edit_append(e, op, diag);
 }
 
-static int keep_names(struct edit_op *op, const struct tamis_name *names, size_t n)
+int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                    const struct tamis_drop_if *only_if, struct tamis_diag *diag)
 {
-    uint8_t *at = op->bytes;
+    struct edit_update none = {.rank = 0};
+    int rc = edit_usable(edit, diag);
+    return rc ? rc : append_if(edit, EDIT_DROP, name, name_bytes, only_if, none, diag);
+}
+
+int tamis_edit_update(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                      const struct tamis_segment_options *to,
+                      const struct tamis_drop_if *only_if, struct tamis_diag *diag)
+{
+    struct tamis_segment_options o;
+    int rc = edit_usable(edit, diag);
+    if (!rc)
+        rc = edit_check_options(edit, &o, to, diag);
+    if (rc)
+        return rc;
+    struct edit_update u = {{o.binding, o.binding_bytes}, o.rank};
+    return append_if(edit, EDIT_UPDATE, name, name_bytes, only_if, u, diag);
+}
+
+/* ---- the files that are live ---- */
+
+static int check_live(const struct tamis_edit *e, const struct tamis_snapshot *snapshot,
+                      const struct tamis_identity *files, size_t n, size_t *n_bytes,
+                      struct tamis_diag *diag)
+{
+    const char *store = e->catalog->path;
     int rc = 0;
+    if (!snapshot || snapshot->dir != e->catalog->filters)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, store,
+                         "the snapshot is of another store");
+    if (n && !files)
+        return diag_fail(diag, TAMIS_ERR_RANGE, store, "no files");
     for (size_t i = 0; i < n && !rc; i++) {
-        if (!segment_name_valid(names[i].bytes, names[i].n_bytes))
-            continue; /* no segment has it */
-        memcpy(at, names[i].bytes, names[i].n_bytes);
-        rc = names_set(&op->keep, at, names[i].n_bytes, 1);
-        at += names[i].n_bytes;
+        size_t bound = files[i].binding ? files[i].binding_bytes : 0;
+        rc = edit_check_name(e, files[i].name, files[i].name_bytes, diag);
+        if (!rc && bound > TAMIS_BINDING_MAX)
+            rc = diag_fail(diag, TAMIS_ERR_RANGE, store, "a binding is 0 to 64 bytes");
+        *n_bytes += files[i].name_bytes + bound;
     }
     return rc;
 }
 
-int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, size_t n,
-                      struct tamis_diag *diag)
+static struct piece copy_bytes(uint8_t **to, const void *from, size_t n)
 {
+    struct piece copy = {from ? *to : NULL, from ? n : 0};
+    if (copy.n)
+        memcpy(*to, from, n);
+    *to += copy.n;
+    return copy;
+}
+
+static int copy_live(struct edit_op *op, const struct tamis_identity *files, size_t n,
+                     const struct tamis_reconcile_options *o)
+{
+    uint8_t *to = op->bytes;
+    struct edit_live *live = op->live =
+        calloc(1, sizeof *live + n * sizeof live->files[0]);
+    int rc = live ? 0 : ENOMEM;
+    for (size_t i = 0; i < n && !rc; i++) {
+        struct edit_file *f = &live->files[i];
+        f->name = copy_bytes(&to, files[i].name, files[i].name_bytes);
+        f->binding = copy_bytes(&to, files[i].binding, files[i].binding_bytes);
+        rc = names_set(&live->names, f->name.at, f->name.n, 1);
+    }
+    if (rc)
+        return rc;
+    live->n = n;
+    live->scope = copy_bytes(&to, o->scope, o->scope_bytes);
+    live->is_new = o->is_new;
+    return 0;
+}
+
+int tamis_edit_reconcile(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
+                         const struct tamis_identity *files, size_t n,
+                         const struct tamis_reconcile_options *opt,
+                         struct tamis_diag *diag)
+{
+    struct tamis_reconcile_options o;
     int rc = edit_usable(edit, diag);
     if (rc)
         return rc;
-    if (n && !names)
-        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path, "no names");
-    size_t n_bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        if (segment_name_valid(names[i].bytes, names[i].n_bytes))
-            n_bytes += names[i].n_bytes;
+    const char *store = edit->catalog->path;
+    if ((rc = options_copy(&o, sizeof o, opt)) != 0)
+        return diag_fail(diag, rc, store, "size of the option struct");
+    size_t n_bytes = o.scope ? o.scope_bytes : 0;
+    rc = check_live(edit, snapshot, files, n, &n_bytes, diag);
+    if (rc)
+        return rc;
     struct edit_op *op = calloc(1, sizeof *op + n_bytes);
-    if (!op)
-        return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the names");
-    op->kind = EDIT_RETAIN;
-    rc = keep_names(op, names, n);
+    rc = op ? copy_live(op, files, n, &o) : ENOMEM;
     if (rc) {
         edit_op_free(op);
-        return diag_errno(diag, rc, edit->catalog->path, "noting the names");
+        return diag_errno(diag, rc, store, "noting the files");
     }
+    op->kind = EDIT_RECONCILE;
+    op->live->snapshot = snapshot_hold(snapshot);
     return edit_append(edit, op, diag);
 }

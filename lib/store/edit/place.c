@@ -27,7 +27,7 @@ void edit_note_stays(struct tamis_diag *diag, int rc, const char *file,
     diag->code = 0; /* the edit is done */
 }
 
-/* Notes that a retain could not read the names of all of the pack's segments. */
+/* Notes that a reconcile could not read the names of all of the pack's segments. */
 static void note_unread(const struct tamis_edit *e, const struct listed *p,
                         struct tamis_diag *diag)
 {
@@ -52,13 +52,16 @@ static int note_pack(struct listings *l, struct listed *p, bool *stays,
                : 0;
 }
 
-int placed_stays(struct listings *l, struct piece name, struct piece value, bool *stays,
-                 struct tamis_diag *diag)
+int placed_stays(struct listings *l, struct piece name, const struct found *f,
+                 bool *stays, struct tamis_diag *diag)
 {
     unsigned n;
-    const struct part_disk *part = record_parts(value.at, value.n, name.at, name.n, &n);
     int rc = 0;
     *stays = false;
+    if (!f->value.at)
+        return note_pack(l, f->pack, stays, diag);
+    const struct part_disk *part =
+        record_parts(f->value.at, f->value.n, name.at, name.n, &n);
     for (size_t i = 0; !part && i < l->n && !rc; i++)
         if (l->all[i].failure || l->all[i].now.n_overridden)
             rc = note_pack(l, &l->all[i], stays, diag);
@@ -209,7 +212,7 @@ uint32_t op_n_names(const struct edit_op *op)
 {
     if (op->placed)
         return op->placed->open ? op->placed->n_columns : 0;
-    return op->kind != EDIT_RETAIN;
+    return op->kind != EDIT_RECONCILE;
 }
 
 /* The name that the new pack has for a column. */
@@ -233,12 +236,12 @@ int op_name(const struct tamis_edit *e, const struct edit_op *op, uint32_t i,
     return op->placed ? name_in(e->catalog, op->placed->open, i, room, name, diag) : 0;
 }
 
-int edit_puts_placed(const struct tamis_edit *e, const struct edit_op *placed,
-                     struct piece name, bool *puts, struct tamis_diag *diag)
+int edit_puts_placed(const struct tamis_edit *e, struct piece name, bool *puts,
+                     struct tamis_diag *diag)
 {
     struct column col;
     *puts = false;
-    for (const struct edit_op *op = placed; op && !*puts; op = op->before) {
+    for (const struct edit_op *op = e->placed; op && !*puts; op = op->before) {
         int rc = pack_find(op->placed->open->filter, name.at, name.n, false, &col);
         *puts = !rc;
         if (rc && rc != TAMIS_ERR_NO_SEGMENT)

@@ -87,12 +87,35 @@ CHANGE(drop)
 /* replace NAME FIRST N: as `put ... replace=1`. */
 LIST_VERB(replace, .change = verb_put)
 
-CHANGE(retain)
+static uint8_t is_new[SHOP_WORDS];
+
+/* only NAME[=BINDING]... [scope=]: these files are live, as of the held snapshot. */
+CHANGE(only)
 {
-    struct tamis_name names[SHOP_WORDS];
+    struct tamis_identity files[SHOP_WORDS] = {{.name = NULL}};
+    const char *scope = option_of(s, "scope");
+    size_t n = (size_t)s->n - 1 - (scope != NULL); /* it is the last word */
+    struct tamis_reconcile_options opt = {
+        .size = sizeof opt, .scope = scope, .is_new = is_new};
+    opt.scope_bytes = scope ? strlen(scope) : 0;
+    for (size_t i = 0; i < n; i++) {
+        files[i].name = s->word[i + 1];
+        files[i].name_bytes = strcspn(s->word[i + 1], "=");
+        const char *binding = strchr(s->word[i + 1], '=');
+        files[i].binding = binding ? binding + 1 : NULL;
+        files[i].binding_bytes = binding ? strlen(binding + 1) : 0;
+    }
+    struct tamis_snapshot *snap = snapshot_now();
+    int rc = tamis_edit_reconcile(e, snap, files, n, &opt, &shop.diag);
+    snapshot_done(snap);
+    return rc;
+}
+
+/* new 0|1...: which of its files the last `only` has registered. */
+MUST(new)
+{
     for (int i = 1; i < s->n; i++)
-        names[i - 1] = (struct tamis_name){s->word[i], strlen(s->word[i])};
-    return tamis_edit_retain(e, names, (size_t)s->n - 1, &shop.diag);
+        IS(is_new[i - 1], number_at(s, i));
 }
 
 /* attach NAME FILE */
@@ -185,16 +208,24 @@ CHANGE(derive)
     return rc;
 }
 
-/* drop_if NAME [binding=]: if it has the filter that was noted, or the binding */
+/* drop_if NAME [if=BINDING]: if it has the filter that was noted, or the binding;
+ * update_if NAME [binding=] [rank=] [if=]: likewise; update: whatever it has */
 CHANGE(drop_if)
 {
-    const char *binding = option_of(s, "binding");
+    const char *binding = option_of(s, "if"), *name = name_at(s, 1);
+    struct tamis_segment_options to = options_of(s);
     struct tamis_drop_if same = {.uuid = binding ? NULL : noted.uuid,
                                  .is_bound = binding != NULL,
                                  .binding = binding,
                                  .binding_bytes = binding ? strlen(binding) : 0};
-    return tamis_edit_drop(e, name_at(s, 1), strlen(s->word[1]), &same, &shop.diag);
+    if (s->word[0][0] == 'd')
+        return tamis_edit_drop(e, name, strlen(name), &same, &shop.diag);
+    bool any = s->word[0][6] == 0;
+    return tamis_edit_update(e, name, strlen(name), &to, any ? NULL : &same,
+                             &shop.diag);
 }
+LIST_VERB(update, .change = verb_drop_if)
+LIST_VERB(update_if, .change = verb_drop_if)
 
 /* Segments s0 .. of store_of(). */
 CHANGE(many)
