@@ -279,8 +279,7 @@ int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes
  * is. With another binding the caller says that the filter has all keys of the file
  * that it names. Name and watermark stand in the filter's own file, so they stay; and a
  * repair that makes the catalog anew takes the binding from there. ERR_NO_SEGMENT. At
- * the commit, ERR_VERSION: the segment has a feature of a newer version, which the new
- * record would lack; or the code of a record that cannot be read. */
+ * the commit, ERR_VERSION: its record would lose a feature of a newer version. */
 int tamis_edit_update(struct tamis_edit *edit, const void *name, size_t name_bytes,
                       const struct tamis_segment_options *to,
                       const struct tamis_drop_if *only_if, struct tamis_diag *diag);
@@ -298,12 +297,10 @@ int tamis_edit_update(struct tamis_edit *edit, const void *name, size_t name_byt
  * But the list must name each file whose segment was registered before the snapshot and
  * that is about to become live. A store_uuid in `files` is ignored.
  *
- * Nothing that is uncertain is dropped. A segment without a record of its own stays if
- * its pack is lost or cannot say its name. Any segment stays if its pack is not on the
- * list any more, has an unreadable record there, or has no good tombstones. So do all
- * unreadable records of segments while there is a pack with an unreadable record, or
- * one without good tombstones that some segment's record names. Then the commit returns
- * 0, and its diag names the first such pack, or the catalog, with code 0.
+ * Nothing that is uncertain is dropped. A segment stays if its pack is lost, cannot say
+ * its name, is not on the list any more, or has an unreadable record there or no good
+ * tombstones. An unreadable record stays while it may be of such a pack. Then the
+ * commit returns 0, and its diag says so, with code 0.
  *
  * ERR_MISMATCH: the snapshot is of another store, or of a catalog that was replaced. At
  * the commit, too, if the segment of a file got another binding after the snapshot, or

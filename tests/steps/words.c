@@ -189,6 +189,12 @@ static bool is_listed(const struct object *o)
            (o->standing == THERE || o->standing == COMING || o->standing == CHANGING);
 }
 
+/* After an `only` the commit of the edit alone says what names exist. */
+static bool refused_late(const struct player *p, int want)
+{
+    return want && p->unsure_edit == p->edit_number;
+}
+
 /* Notes the segment that the edit puts in the place of the old one. */
 static void note_put(struct player *p, struct object *o, const struct keyset *keys,
                      bool bare, bool grows)
@@ -257,6 +263,8 @@ static int run_put(struct player *p, const struct step *s)
         .list_bits = list ? 64 : 0};
     struct tamis_builder *b;
     int want = is_listed(o) ? TAMIS_ERR_EXISTS : 0;
+    if (refused_late(p, want))
+        return 0;
     int rc = TRY_FOR(
         p, want,
         tamis_edit_builder(p->edit, NAME_OF(o), s->number[2], &opt, &b, &p->diag));
@@ -284,6 +292,8 @@ static int run_bare(struct player *p, const struct step *s)
     struct tamis_segment_options opt = {.size = sizeof opt, .rank = next_rank(o)};
     struct keyset some = {.range = {{7, 2}}, .n_ranges = 1};
     int want = is_listed(o) ? TAMIS_ERR_EXISTS : 0;
+    if (refused_late(p, want))
+        return 0;
     int rc = TRY_FOR(p, want, tamis_edit_put_bare(p->edit, NAME_OF(o), &opt, &p->diag));
     if (rc == 0)
         note_put(p, o, &some, true, false);
@@ -312,6 +322,8 @@ static int run_grow(struct player *p, const struct step *s)
     struct object *o = first_object(p, s);
     struct tamis_growth growth = growth_of(s);
     int want = is_listed(o) ? TAMIS_ERR_EXISTS : 0;
+    if (refused_late(p, want))
+        return 0;
     if (o->standing == GOING)
         return 0; /* what replaces something does not grow: the model has no such */
     o->rank += o->standing == NOT_THERE && o->edit; /* another log each time */
@@ -338,6 +350,8 @@ static int run_attach(struct player *p, const struct step *s)
         return 1;
     path_in(p, s->name[1], path);
     int want = is_listed(o) ? TAMIS_ERR_EXISTS : 0;
+    if (refused_late(p, want))
+        return 0;
     int rc =
         TRY_FOR(p, want, tamis_edit_attach(p->edit, NAME_OF(o), path, &opt, &p->diag));
     if (rc == 0)
@@ -355,6 +369,8 @@ static int run_drop(struct player *p, const struct step *s)
 {
     struct object *o = first_object(p, s);
     int want = is_listed(o) ? 0 : TAMIS_ERR_NO_SEGMENT;
+    if (refused_late(p, want))
+        return 0;
     int rc = TRY_FOR(p, want, tamis_edit_drop(p->edit, NAME_OF(o), NULL, &p->diag));
     if (rc == 0)
         note_drop(p, o);
@@ -391,6 +407,7 @@ static int run_only(struct player *p, const struct step *s)
     int rc =
         TRY(p, tamis_edit_reconcile(p->edit, now, live, s->n_names, NULL, &p->diag));
     release(now);
+    p->unsure_edit = p->edit_number;
     for (size_t i = 0; i < s->n_names && !rc; i++) {
         struct object *o = promised_object(p->p, s->name[i]);
         if (!is_listed(o))

@@ -99,7 +99,6 @@ struct listed {
     int failure;  /* its record is refused, or it has too many chunks: a public code */
     bool is_new;  /* made in this transaction */
     bool changed; /* `now`, or a chunk */
-    bool unread;  /* a column stays: its name cannot be read, or it needs a tombstone */
     bool buries;  /* its tombstones are good */
     int unburied; /* why not, an errno or a code; 0: not tried, or good */
     /* A bit for each column. */
@@ -127,7 +126,6 @@ struct listings {
     uint64_t n_unread;           /* records that cannot be read */
     uint64_t n_newer;            /* of n_unread, for flags of a newer tamis */
     uint64_t n_missing; /* after listings_agree(): more are counted than are there */
-    bool astray_stays;  /* in an edit: a record that names a column of no pack */
 };
 int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *diag);
 void listings_free(struct listings *l);

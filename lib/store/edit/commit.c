@@ -22,6 +22,7 @@ struct apply {
     struct locked *locked; /* growing filters that are to go */
     uint64_t n_refused;    /* records that are gone, and named who knows what */
     bool doubtful;         /* who knows whose record has gone? */
+    bool stays;            /* a segment that a reconcile may not drop unseen */
     struct tamis_diag *diag;
 };
 
@@ -42,7 +43,7 @@ static void apply_reset(struct apply *a)
     a->dropped.n = 0;
     listings_free(&a->list);
     a->n_refused = 0;
-    a->doubtful = false;
+    a->doubtful = a->stays = false;
 }
 
 static void apply_free(struct apply *a)
@@ -240,9 +241,9 @@ static int apply_update(struct catalog_txn *t, struct apply *a, struct tamis_dia
         return diag_fail(diag, rc, t->catalog->path, "the segment's record: %s",
                          tamis_strerror(rc));
     r.compat = 0; /* SPEC.md §5.2 */
-    r.rank = op->to.rank;
-    if (op->to.binding.at)
-        edit_record_binding(&r, op->to.binding);
+    r.rank = op->rank;
+    if (op->binding.at)
+        edit_record_binding(&r, op->binding);
     if (!f->value.at)
         rc = listed_set(&a->list, f->pack, r.place.column, false, diag);
     if (!rc && !f->value.at)
@@ -283,17 +284,6 @@ static bool may_go(struct apply *a, size_t index, const struct tamis_segment_inf
            (r->state != RECORD_NO_FILTER || info->created == r->created);
 }
 
-/* Notes where a segment may be that cannot be told of. */
-static void note_unsure(struct apply *a, size_t index)
-{
-    struct seat seat = segment_seat(a->op->live->snapshot, index);
-    for (size_t i = 0; i < a->list.n; i++) {
-        struct listed *p = &a->list.all[i];
-        p->unread |= p->unopened ||
-                     (seat.view && memcmp(seat.view->uuid, p->uuid, UUID_BYTES) == 0);
-    }
-}
-
 /* Drops a segment of the snapshot whose file is not live. */
 static int drop_dead(struct catalog_txn *t, struct apply *a, size_t index,
                      struct tamis_diag *diag)
@@ -311,11 +301,11 @@ static int drop_dead(struct catalog_txn *t, struct apply *a, size_t index,
     if (rc > 0)
         return rc;
     diag_clear(diag);
-    if (rc && rc != TAMIS_ERR_NO_SEGMENT)
-        note_unsure(a, index);
+    a->stays |= rc && rc != TAMIS_ERR_NO_SEGMENT;
     if (rc || !may_go(a, index, &info))
         return 0;
     rc = placed_stays(&a->list, name, &a->found, &stays, diag);
+    a->stays |= stays;
     return rc || stays ? rc : drop_found(t, a, name, diag);
 }
 
@@ -346,9 +336,9 @@ static int apply_file(struct catalog_txn *t, struct apply *a,
              tamis_snapshot_segment(live->snapshot, slot - 1, &info) ||
              !may_go(a, slot - 1, &info))
         return diag_fail(diag, TAMIS_ERR_MISMATCH, t->catalog->path,
-                         "segment '%s' has another binding, %s",
-                         name_text(text, name.at, name.n),
-                         in_scope(live, &r) ? "since the snapshot" : "out of scope");
+                         "segment '%s' has another binding, since the snapshot, or "
+                         "out of scope",
+                         name_text(text, name.at, name.n));
     else if ((rc = drop_found(t, a, name, diag)) != 0)
         return rc;
     *is_new = true;
@@ -373,7 +363,7 @@ static int apply_reconcile(struct catalog_txn *t, struct apply *a,
     for (size_t i = 0; !rc && tamis_snapshot_next(live->snapshot, &i); i++)
         rc = drop_dead(t, a, i, diag);
     for (size_t i = 0; i < a->list.n; i++)
-        a->list.all[i].unread |= a->list.all[i].failure != 0;
+        a->stays |= a->list.all[i].failure != 0;
     return rc;
 }
 
@@ -447,7 +437,7 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
             rc = apply_update(t, a, diag);
         else
             rc = apply_reconcile(t, a, diag);
-        a->placed |= a->op->placed && op_n_names(a->op);
+        a->placed |= op_puts_placed(a->op);
     }
     if (!rc && a->n_refused && !(rc = listings_note_named(&a->list, diag)))
         rc = listings_forgive(&a->list, a->n_refused, &forgiven, diag);
@@ -500,6 +490,10 @@ static bool unlink_dropped(struct apply *a)
 static void remove_rest(struct apply *a)
 {
     diag_clear(a->diag);
+    if (a->stays)
+        edit_note_stays(a->diag, 0, a->edit->catalog->path,
+                        "segments stay listed whose packs cannot be read, or cannot be "
+                        "given tombstones: repair the store");
     bool done = placed_settle(a->edit, &a->list, a->diag);
     if (!(unlink_dropped(a) && done) || a->n_refused) /* it may keep a file */
         atomic_store(&a->edit->catalog->swept, false);

@@ -228,40 +228,31 @@ struct edit_op *edit_op_new(const void *name, size_t name_bytes, const struct re
     return op;
 }
 
-/* A name that is expected to be there, or not, and the operation that says so. */
+/* A name that is expected to be there, or not. */
 struct expected {
     struct tamis_edit *edit;
     struct listings list;
     struct piece name;
-    bool present;
-    const struct edit_op *op;
-    uint32_t first, n; /* of its names; none: the name is given */
-    bool looked;       /* the catalog was asked; the commit asks again */
+    bool present, looked; /* looked: the catalog was asked; the commit asks again */
 };
 
 /* Looks the name up after the operations so far: 0, or ERR_NO_SEGMENT. */
 static int state_locked(struct expected *x, struct tamis_diag *diag)
 {
     struct tamis_edit *e = x->edit;
-    const void *name = x->name.at;
-    size_t name_bytes = x->name.n;
     struct found f;
-    uint32_t touched = names_get(&e->touched, name, name_bytes);
-    bool puts;
+    uint32_t touched = names_get(&e->touched, x->name.at, x->name.n);
+    if (e->unsure)
+        return x->present ? 0 : TAMIS_ERR_NO_SEGMENT;
     if (touched)
         return touched == EDIT_PUT + 1 ? 0 : TAMIS_ERR_NO_SEGMENT;
-    int rc = edit_puts_placed(e, x->name, &puts, diag);
-    if (rc || puts)
-        return rc;
-    if (e->n_reconciles) /* the commit will see */
-        return x->present ? 0 : TAMIS_ERR_NO_SEGMENT;
     if (x->looked)
         return TAMIS_ERR_NO_SEGMENT;
-    rc = listings_lookup(&x->list, x->name, &f, diag);
-    if (rc == TAMIS_ERR_NO_SEGMENT && !x->n) {
+    int rc = listings_lookup(&x->list, x->name, &f, diag);
+    if (rc == TAMIS_ERR_NO_SEGMENT) {
         e->absent_at = x->list.number;
-        memcpy(e->absent, name, name_bytes);
-        e->absent[name_bytes] = 0;
+        memcpy(e->absent, x->name.at, x->name.n);
+        e->absent[x->name.n] = 0;
     }
     return rc;
 }
@@ -293,15 +284,9 @@ static int expect_locked(struct expected *x, struct tamis_diag *diag)
 static int expect_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct expected *x = ctx;
-    uint8_t room[NAME_MAX_BYTES];
     int rc = listings_load(&x->list, t, diag);
-    if (!rc && !x->n)
+    if (!rc)
         rc = expect_locked(x, diag);
-    for (uint32_t i = 0; i < x->n && !rc; i++) {
-        rc = op_name(x->edit, x->op, x->first + i, room, &x->name, diag);
-        if (!rc)
-            rc = expect_locked(x, diag);
-    }
     listings_free(&x->list);
     return rc;
 }
@@ -328,46 +313,31 @@ static int reserve_locked(struct tamis_edit *e)
     return names_reserve(&e->touched);
 }
 
-/* A name that is put with others, by one file, is noted only if it was noted before. */
 static void append_locked(struct tamis_edit *e, struct edit_op *op)
 {
     uint32_t fate = (op->kind == EDIT_DROP ? EDIT_DROP : EDIT_PUT) + 1;
-    uint8_t room[NAME_MAX_BYTES];
-    struct piece name;
-    for (uint32_t i = 0; i < op_n_names(op) && (!op->placed || e->touched.n); i++)
-        if (op_name(e, op, i, room, &name, NULL) == 0 &&
-            (!op->placed || names_get(&e->touched, name.at, name.n)))
-            names_set(&e->touched, name.at, name.n, fate);
-    if (op->placed && op_n_names(op)) {
-        op->before = e->placed;
-        e->placed = op;
+    if (op->kind == EDIT_RECONCILE || op_puts_placed(op)) {
+        e->unsure = true;
+        e->absent_at = 0;
+    } else if (op->kind != EDIT_PACK) {
+        names_set(&e->touched, op->bytes, op->name_bytes, fate);
     }
     e->ops[e->n_ops++] = op;
-    if (op->live) {
-        e->n_reconciles++;
-        e->absent_at = 0;
-    }
     e->n_attached += op->how.attached;
 }
 
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag)
 {
-    enum { AT_ONCE = 1024 }; /* a transaction keeps pages from being used again */
-    struct expected x = {.edit = e,
-                         .op = op,
-                         .present = op->kind == EDIT_DROP || op->kind == EDIT_UPDATE ||
-                                    op->how.only};
-    uint32_t n = op->how.replaces && !op->how.only ? 0 : op_n_names(op);
+    bool puts = op->kind == EDIT_PUT && !op->how.only;
+    struct expected x = {
+        .edit = e, .name = {op->bytes, op->name_bytes}, .present = !puts};
     int rc = 0;
     pthread_mutex_lock(&e->mutex);
-    if (op->kind == EDIT_PUT && !op->how.replaces) { /* edit_put_begin() found none */
-        x.name = (struct piece){op->bytes, op->name_bytes};
+    if (puts && !op->how.replaces) { /* edit_put_begin() found none */
         x.looked = true;
         op->absent_at = absent_at(e, x.name);
         rc = expect_locked(&x, diag);
-    }
-    for (; !x.looked && x.first < n && !rc; x.first += x.n) {
-        x.n = n - x.first < AT_ONCE ? n - x.first : AT_ONCE;
+    } else if (!puts && !op->placed && !op->live) {
         rc = catalog_read(e->catalog, expect_in, &x, diag);
     }
     if (!rc) {
@@ -383,10 +353,19 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     return rc;
 }
 
+static struct piece copy_bytes(uint8_t **to, const void *from, size_t n)
+{
+    struct piece copy = {from ? *to : NULL, from ? n : 0};
+    if (copy.n)
+        memcpy(*to, from, n);
+    *to += copy.n;
+    return copy;
+}
+
 /* A drop, or an update. */
 static int append_if(struct tamis_edit *e, enum edit_kind kind, const void *name,
                      size_t name_bytes, const struct tamis_drop_if *only_if,
-                     struct edit_update to, struct tamis_diag *diag)
+                     const struct tamis_segment_options *to, struct tamis_diag *diag)
 {
     struct tamis_drop_if any = {.uuid = NULL};
     const struct tamis_drop_if *only = only_if ? only_if : &any;
@@ -398,26 +377,25 @@ static int append_if(struct tamis_edit *e, enum edit_kind kind, const void *name
         return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
                          "a binding is 0 to 64 bytes");
     struct edit_op *op =
-        op_of_value(kind, name, name_bytes, only->binding, n, to.binding.n);
+        op_of_value(kind, name, name_bytes, only->binding, n, to->binding_bytes);
     if (!op)
         return diag_errno(diag, ENOMEM, e->catalog->path, "noting the change");
     op->bound = only->is_bound;
     op->how.only = only->uuid != NULL;
     if (op->how.only)
         memcpy(op->how.old, only->uuid, UUID_BYTES);
-    op->to = to;
-    if (to.binding.at)
-        op->to.binding.at =
-            memcpy(op->bytes + name_bytes + n, to.binding.at, to.binding.n);
+    uint8_t *more = op->bytes + name_bytes + n;
+    op->binding = copy_bytes(&more, to->binding, to->binding_bytes);
+    op->rank = to->rank;
     return edit_append(e, op, diag);
 }
 
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     const struct tamis_drop_if *only_if, struct tamis_diag *diag)
 {
-    struct edit_update none = {.rank = 0};
+    struct tamis_segment_options none = {.rank = 0};
     int rc = edit_usable(edit, diag);
-    return rc ? rc : append_if(edit, EDIT_DROP, name, name_bytes, only_if, none, diag);
+    return rc ? rc : append_if(edit, EDIT_DROP, name, name_bytes, only_if, &none, diag);
 }
 
 int tamis_edit_update(struct tamis_edit *edit, const void *name, size_t name_bytes,
@@ -428,10 +406,7 @@ int tamis_edit_update(struct tamis_edit *edit, const void *name, size_t name_byt
     int rc = edit_usable(edit, diag);
     if (!rc)
         rc = edit_check_options(edit, &o, to, diag);
-    if (rc)
-        return rc;
-    struct edit_update u = {{o.binding, o.binding_bytes}, o.rank};
-    return append_if(edit, EDIT_UPDATE, name, name_bytes, only_if, u, diag);
+    return rc ? rc : append_if(edit, EDIT_UPDATE, name, name_bytes, only_if, &o, diag);
 }
 
 /* ---- the files that are live ---- */
@@ -455,15 +430,6 @@ static int check_live(const struct tamis_edit *e, const struct tamis_snapshot *s
         *n_bytes += files[i].name_bytes + bound;
     }
     return rc;
-}
-
-static struct piece copy_bytes(uint8_t **to, const void *from, size_t n)
-{
-    struct piece copy = {from ? *to : NULL, from ? n : 0};
-    if (copy.n)
-        memcpy(*to, from, n);
-    *to += copy.n;
-    return copy;
 }
 
 static int copy_live(struct edit_op *op, const struct tamis_identity *files, size_t n,

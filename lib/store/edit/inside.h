@@ -17,12 +17,6 @@ bool sweep_orphans(struct catalog *c, int dir, size_t *n_gone);
 
 enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_UPDATE, EDIT_RECONCILE, EDIT_PACK };
 
-/* An update's new binding, NULL: the same one; and rank. */
-struct edit_update {
-    struct piece binding;
-    uint32_t rank;
-};
-
 /* A reconcile's live files, and what may go. Its pieces lie in the operation. */
 struct edit_live {
     struct tamis_snapshot *snapshot;
@@ -52,10 +46,10 @@ struct edit_op {
     bool bound;    /* drop, update: if the record's binding is `value` */
     struct edit_put how;
     uint8_t uuid[UUID_BYTES], list_uuid[UUID_BYTES];
-    struct edit_update to;
+    struct piece binding; /* update: the new one; at NULL: the same */
+    uint32_t rank;        /* and the new rank */
     struct edit_live *live;
     struct edit_pack *placed; /* EDIT_PACK: see packing.h */
-    struct edit_op *before;   /* another one whose names its file has */
     uint64_t absent_at;       /* put: the edit's, if it is for this name; else 0 */
     size_t name_bytes, value_bytes;
     uint8_t bytes[]; /* name, record; drop, update: name, binding, new binding;
@@ -77,10 +71,11 @@ struct tamis_edit {
     pthread_mutex_t mutex;    /* over all below */
     struct edit_op **ops;
     size_t n_ops, max_ops;
-    struct edit_op *placed; /* the latest operation whose names its file has */
-    size_t n_reconciles, n_attached;
-    struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest; none
-                             that is only put with others, by one file */
+    size_t n_attached;
+    /* After a reconcile, or a put of segments that a file names, the commit alone knows
+     * which names exist. */
+    bool unsure;
+    struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest */
     struct balance balance;
     uint64_t absent_at; /* the transaction that had no segment `absent`; 0: none */
     uint8_t absent[NAME_MAX_BYTES + 1];
@@ -165,15 +160,8 @@ int edit_may_remake(const struct tamis_edit *e, const struct tamis_snapshot *s,
 
 /* ==== place.c: segments that share a file, and how they come and go ==== */
 
-/* Segments that an operation puts or drops: how many, and the name of one, which may be
- * in `room`. ERR_DAMAGED. */
-uint32_t op_n_names(const struct edit_op *op);
-int op_name(const struct tamis_edit *e, const struct edit_op *op, uint32_t i,
-            uint8_t room[NAME_MAX_BYTES], struct piece *name, struct tamis_diag *diag);
-/* Has an operation put the segment with others, by one file? A later drop is noted
- * elsewhere. A code: perhaps. */
-int edit_puts_placed(const struct tamis_edit *e, struct piece name, bool *puts,
-                     struct tamis_diag *diag);
+/* Does the operation put the segments that a file names? */
+bool op_puts_placed(const struct edit_op *op);
 void placed_free(struct edit_pack *p); /* may be NULL */
 /* While the edit is applied, `own` has the latest that it did to names. A name was in
  * one place: once this edit has dropped it there, it is nowhere. */

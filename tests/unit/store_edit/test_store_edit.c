@@ -30,12 +30,11 @@ TEST_OF_SCENES(edits)
          "drop old; in 3; fails NO_SEGMENT commit; files 1"},
         {"what a reconcile took off is put as a column",
          "put a 0 10; put b 10 10 packed=1",
-         "begin; only; put a 50 10 packed=1; put b 60 10 packed=1;"
-         "fails EXISTS put a 0 1; commit",
+         "begin; only; put a 50 10 packed=1; put b 60 10 packed=1; commit",
          "why a 5 ABSENT 55 HIT; why b 15 ABSENT 65 HIT"},
         {"a column that an edit put is its own",
-         "put a 0 10; begin; drop a; put a 10 10 packed=1; fails EXISTS put a 0 1",
-         "put c 20 10 packed=1; only; fails EXISTS put c 0 1; drop a; commit",
+         "put a 0 10; begin; drop a; put a 10 10 packed=1",
+         "put c 20 10 packed=1; only c; drop a; commit",
          "why a 5 UNKNOWN_SEGMENT; why c 25 HIT; files 2; drop c; files 0"},
         /* A derived filter takes its source's place only while the source is listed. */
         {"a filter that was replaced is not dropped",
@@ -87,7 +86,7 @@ TEST_OF_SCENES(a_reconcile_makes_the_list_that_of_the_engine)
          "bound b f/8 500 NO_FILTER; files 0"},
         {"what the edit puts stays", "put a 0 10; put b 10 10",
          "begin; put own 30 10; growing g; put p 40 10 packed=1; only m later;"
-         "fails EXISTS put own 0 1; put a 90 5 replace=1; commit; new 1 1",
+         "put a 90 5 replace=1; commit; new 1 1",
          "why a 5 ABSENT 91 HIT; why own 35 HIT; why p 45 HIT; segments 6;"
          "begin; put p2 50 10 packed=1; only n; put n 0 1; fails EXISTS commit"},
         {"what came after the snapshot stays",
