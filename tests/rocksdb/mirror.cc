@@ -238,7 +238,7 @@ CASE(OvertakenMeanwhile, "mirror: changed by others meanwhile")
     EXPECT(State() == before, "it changed something");
     tamis::Change again;
     EXPECT(again.Begin(store.get(), tag) == 0 &&
-               again.Put({"000002.sst", tag + "/S/2"}, nullptr) == TAMIS_ERR_MISMATCH,
+               again.Put({"000002.sst", tag + "/S/2"}, nullptr) == TAMIS_ERR_EXISTS,
            "it replaces what another one put");
     tamis::Change last;
     EXPECT(last.Begin(store.get(), tag) == 0 &&
