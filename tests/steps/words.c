@@ -23,18 +23,6 @@ size_t number_of(const struct player *p, const struct object *o)
     return (size_t)(o - p->p->object);
 }
 
-void path_in(const struct player *p, const char *name, char path[2 * STEPS_PATH_BYTES])
-{
-    snprintf(path, (size_t)2 * STEPS_PATH_BYTES, "%s/%s", p->dir, name);
-}
-
-void path_in_store(const struct player *p, const char *name,
-                   char path[2 * STEPS_PATH_BYTES])
-{
-    snprintf(path, (size_t)2 * STEPS_PATH_BYTES, "%s/%s%s%s", p->dir,
-             p->store_name ? p->store_name : "store", *name ? "/" : "", name);
-}
-
 /* ---- the store ---- */
 
 static int run_init(struct player *p, const struct step *s)
@@ -298,13 +286,6 @@ static int run_bare(struct player *p, const struct step *s)
     if (rc == 0)
         note_put(p, o, &some, true, false);
     return rc != want;
-}
-
-struct tamis_growth growth_of(const struct step *s)
-{
-    return (struct tamis_growth){.first_capacity = (uint64_t)s->number[0],
-                                 .factor = s->number[1],
-                                 .error = s->number[2]};
 }
 
 /* Each growing filter has a log of keys of its own. */
