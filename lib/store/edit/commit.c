@@ -298,7 +298,7 @@ static int drop_dead(struct catalog_txn *t, struct apply *a, size_t index,
         return 0;
     if (name.at)
         rc = apply_look_up(&a->list, &a->own, name, &a->found, diag);
-    if (rc > 0)
+    if (rc > 0 || rc == TAMIS_ERR_CATALOG)
         return rc;
     diag_clear(diag);
     a->stays |= rc && rc != TAMIS_ERR_NO_SEGMENT;
