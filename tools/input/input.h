@@ -62,11 +62,6 @@ char *suggestion_text(const struct suggestion *s);
 void check_name(const char *name, size_t n_bytes);
 /* Exits unless all of them are, and no two are the same. */
 void check_names(const char *const *names, size_t n);
-/* A segment's. */
-struct name {
-    const void *bytes;
-    size_t n_bytes;
-};
 /* The segment that a key file is for: its base name less the suffix. */
 struct name name_of_file(const char *path, const char *strip);
 /* Exits if two key files are for one segment: `remedy` says what would work. */

@@ -31,6 +31,12 @@ static inline int first_failure(int status, int next)
     return status != EXIT_DONE ? status : next;
 }
 
+/* A segment's. */
+struct name {
+    const void *bytes;
+    size_t n_bytes;
+};
+
 static inline struct name name_of_text(const char *text)
 {
     return (struct name){text, strlen(text)};
