@@ -348,7 +348,7 @@ static void step(uint8_t what, uint8_t arg)
         break;
     case 6:
         begin();
-        run_in(&player, "retain%s", some(arg));
+        run_in(&player, "only%s", some(arg));
         break;
     case 7:
         commit();

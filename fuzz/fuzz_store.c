@@ -192,9 +192,11 @@ static int drop_all_but_good(struct tamis_store *store)
     struct tamis_edit *e;
     struct tamis_snapshot *s;
     struct tamis_diag diag = {.code = 0};
-    const struct tamis_name good = {"good", 4};
+    const struct tamis_identity good = {.name = "good", .name_bytes = 4};
     MUST(tamis_edit_begin(store, NULL, &e, NULL) == 0);
-    MUST(tamis_edit_retain(e, &good, 1, NULL) == 0);
+    MUST(tamis_snapshot_current(store, &s, NULL) == 0);
+    MUST(tamis_edit_reconcile(e, s, &good, 1, NULL, NULL) == 0);
+    tamis_snapshot_release(s);
     int rc = tamis_edit_commit(e, &diag);
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
     bool all = tamis_snapshot_info(s).n_segments == 1;

@@ -177,7 +177,7 @@ ok "planted: a store without tombstones" planted lsm_store "$lost" \
 ok "planted: a compaction forgets one of its inputs" planted lsm_store "$lost" \
     's/from, 2, 0, /from, 1, 0, /'
 ok "planted: nothing is dropped" planted lsm_store 'differ in [1-9]' \
-    's/rc = tamis_edit_retain(.*;/rc = 0;/'
+    's/rc = tamis_edit_reconcile(.*;/rc = 0;/'
 ok "planted: a key is not added" planted many_readers "$lost" \
     's/rc = tamis_writer_add_key(/if (n != 70000) &/'
 ok "planted: the list is asked for once" planted many_readers ' 0 of 4 readers have the new' \

@@ -254,11 +254,11 @@ int tamis_edit_merge(struct tamis_edit *edit, const void *name, size_t name_byte
                      struct tamis_snapshot *snapshot, const size_t *segments, size_t n,
                      double error, const struct tamis_segment_options *opt,
                      struct tamis_merge_report *report, struct tamis_diag *diag);
-/* A condition of a drop: otherwise the commit returns ERR_MISMATCH, or ERR_NO_SEGMENT
- * if the segment is gone. Another process may have replaced the segment meanwhile. With
- * the UUID of a snapshot's info, a filter that was read to derive another from it is
- * dropped with no key lost. With a binding, only the segments of one engine's files are
- * dropped, even those without a filter. */
+/* A condition of a drop or an update: otherwise the commit returns ERR_MISMATCH, or
+ * ERR_NO_SEGMENT if the segment is gone. Another process may have replaced the segment
+ * meanwhile. With the UUID of a snapshot's info, a filter that was read to derive
+ * another from it is dropped with no key lost. With a binding, only the segments of one
+ * engine's files are dropped, even those without a filter. */
 struct tamis_drop_if {
     const uint8_t *uuid; /* its filter has this UUID, of 16 bytes; NULL: any, or none */
     int is_bound;        /* it has this binding, of 0..64 bytes; 0 bytes: it has none */
@@ -271,24 +271,57 @@ struct tamis_drop_if {
  * descriptor until the commit is done. An unreadable record may have been another
  * segment's: if it is dropped, the list is incomplete from the commit on, see
  * tamis_store_confirm(). A dropped record of a newer version may do the same. All this
- * holds for tamis_edit_retain() and `replace`, too. ERR_NO_SEGMENT. */
+ * holds for tamis_edit_reconcile() and `replace`, too. ERR_NO_SEGMENT. */
 int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
                     const struct tamis_drop_if *only_if, struct tamis_diag *diag);
-/* Unregisters every segment of the store that is not among these names and was not put
- * by this edit. Unknown names are ignored. A segment without a record of its own stays
- * if its pack is lost or cannot say its name, for it may be among them. Any segment
- * stays if its pack is not on the list any more, has an unreadable record there, or has
- * no good tombstones. So do all unreadable records of segments while there is a pack
- * with an unreadable record, or one without good tombstones that some segment's record
- * names. Then the commit returns 0, and its diag names the first such pack, or the
- * catalog, with code 0. If a pack or its tombstones cannot be opened now (EMFILE, EIO),
- * the commit fails. */
-struct tamis_name {
-    const void *bytes;
-    size_t n_bytes;
+/* Gives a segment the rank of `to`, and its binding, unless that is NULL (0 bytes: it
+ * has none from then on). Nothing else in `to` counts, and the filter stays where it
+ * is. With another binding the caller says that the filter has all keys of the file
+ * that it names. Name and watermark stand in the filter's own file, so they stay; and a
+ * repair that makes the catalog anew takes the binding from there. ERR_NO_SEGMENT. At
+ * the commit, ERR_VERSION: its record would lose a feature of a newer version. */
+int tamis_edit_update(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                      const struct tamis_segment_options *to,
+                      const struct tamis_drop_if *only_if, struct tamis_diag *diag);
+/* Makes the list that of the engine's files. Take the snapshot first, then the list of
+ * the files that are live, and then call this:
+ *
+ *   a file of the list   has a segment after the commit. If there is none of its name,
+ *                        or one with another binding, one is registered without a
+ *                        filter, with this binding and rank 0. A binding that is NULL
+ *                        accepts any.
+ *   any other segment    is dropped if the snapshot has it, and the commit still finds
+ *                        it with the same filter and binding
+ *
+ * So a segment stays that this edit has put, or that got its filter after the snapshot.
+ * But the list must name each file whose segment was registered before the snapshot and
+ * that is about to become live. A store_uuid in `files` is ignored.
+ *
+ * Nothing that is uncertain is dropped. A segment stays if its pack is lost, cannot say
+ * its name, is not on the list any more, or has an unreadable record there or no good
+ * tombstones. An unreadable record stays while it may be of such a pack. Then the
+ * commit returns 0, and its diag says so, with code 0.
+ *
+ * ERR_MISMATCH: the snapshot is of another store, or of a catalog that was replaced. At
+ * the commit, too, if the segment of a file got another binding after the snapshot, or
+ * has one that is out of scope. ERR_DAMAGED at the commit: a file may have a segment in
+ * a pack that cannot tell: repair the store. If a pack or its tombstones cannot be
+ * opened now (EMFILE, EIO), the commit fails, too. */
+struct tamis_reconcile_options {
+    size_t size;
+    /* For a store that several databases share: only segments whose bindings begin with
+     * these bytes are dropped, or replaced. NULL: any. */
+    const void *scope;
+    size_t scope_bytes;
+    /* Room for n; must stay until the commit, which sets a 1 for each file whose
+     * segment it registers, and a 0 for one whose segment stays. NULL: nobody wants to
+     * know. */
+    uint8_t *is_new;
 };
-int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, size_t n,
-                      struct tamis_diag *diag);
+int tamis_edit_reconcile(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
+                         const struct tamis_identity *files, size_t n,
+                         const struct tamis_reconcile_options *opt,
+                         struct tamis_diag *diag);
 /* Applies all changes in one transaction, durable on return, and frees the edit. On
  * failure nothing has changed, and the files that the edit wrote are gone. Files and
  * columns that the edit drops go after the transaction. If that fails, the result is

@@ -76,14 +76,13 @@ const struct workload workloads[] = {
      "init; open; now; begin; put a 0 1..6; [put b 11 1..6|bare b]; end; "
      "build e 50 1..6; begin; grow g 3 1.25 .1; [attach d e|bare c]; [replace a 20 "
      "1..6; |] end; pack 0..2; add g 1..6; commit g; [shut|kill] g; "
-     "begin; put h 30 1..6; [drop b; put b 40 1..6;|drop b;|] [retain a d g h;|drop "
-     "c;|] "
-     "[end|end|end|abort]; pack 0..2; add g 1..6; [seal|commit] g; [shut|kill] "
-     "g; unpack [a|b|d h|]; begin; put i 60 1..6; [drop g|drop a|retain b h]; end"},
+     "begin; put h 30 1..6; [drop b; put b 40 1..6;|drop b;|] [only a d g h;|drop c;|]"
+     " [end|end|end|abort]; pack 0..2; add g 1..6; [seal|commit] g; [shut|kill] "
+     "g; unpack [a|b|d h|]; begin; put i 60 1..6; [drop g|drop a|only b h]; end"},
     {"pack-store", 2, 1,
      "init; put a 0 1..6; [put|list] b 10 1..900; put c 1000 1..6; [pack;|] open; now; "
      "begin; pput d 2000 1..6; pput e 2010 1..6; [drop a;|] end; pack 0 0..2; "
-     "begin; replace b 3000 1..6; [union u c d|fold c|drop c|retain c d e]; end; pack "
+     "begin; replace b 3000 1..6; [union u c d|fold c|drop c|only c d e]; end; pack "
      "0 1; "
      "[unpack|unpack d|drop d]"},
     {"repair", 3, 0,

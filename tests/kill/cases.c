@@ -30,15 +30,14 @@ const struct template templates[] = {
      "[hold;|] fill a 20..200; [commit a;|] seal a; shut a; begin; replace mark 0 2; "
      "grow b 30 1.6 .001; grow t 3 1.25 .1; end; fill b 10..100; commit b; " ADDS
      "seal b; shut b; begin; drop mark; put mark 0 3; [join m a b|drop a; drop b; put "
-     "m 1000 "
-     "300|retain mark g t; put m 1000 300]; drop t; end; pack 0 0..2; " ADDS
+     "m 1000 300|only mark g t; put m 1000 300]; drop t; end; pack 0 0..2; " ADDS
      "commit g; [unpack|pack 0 1]; begin; replace mark 0 4; drop m; put n 2000 5; "
      "[end|abort]; [shut|kill] g"},
     {"packs", true, false,
      "init; put a 0 1..6; [put|list] b 10 1..900; put c 1000 1..6; [pack;|] now; open; "
      "begin; "
      "pput d 2000 1..6; pput e 2010 1..6; [drop a;|] end; pack 0..2; begin; "
-     "replace b 3000 1..6; [union u c d|fold c|drop c|retain c d e]; end; pack 0 1; "
+     "replace b 3000 1..6; [union u c d|fold c|drop c|only c d e]; end; pack 0 1; "
      "[unpack|unpack d|drop d]; put f 50 2; pack 0 2"},
     {"lists", true, false,
      "init; list a 0 1..400; list b 500 1..300; now; open; begin; merge m a b; "

@@ -9,8 +9,7 @@
 #define SOME    "0..99999 1..200; "
 #define GROWTH  "1..30 [1.25|2] [.3|.05|1e-6]; "
 #define PUT     "[put " SEGMENT SOME "|replace " SEGMENT SOME "|bare " SEGMENT ";] "
-#define DROP                                                                           \
-    "[|drop " SEGMENT "; |drop " GROWING "; |retain a c e g h; |retain b d f i; ]"
+#define DROP    "[|drop " SEGMENT "; |drop " GROWING "; |only a c e g h; |only b d f i; ]"
 /* Attaching is refused while a segment has the file. */
 #define ATTACH(file) "build " file " " SOME "attach " SEGMENT file "; "
 #define EDIT                                                                           \

@@ -40,6 +40,17 @@ tamis_answer AskIn(const View &v, const tamis::Segment &s, const std::string &ke
     return tamis_snapshot_probe(v.now.get(), &target, &k, why);
 }
 
+/* With this name and binding. *sealed: with a filter. */
+bool IsListed(const View &v, const tamis::Segment &s, bool *sealed)
+{
+    tamis_segment_info info;
+    if (tamis::Find(v.now, s.name, &info) == SIZE_MAX ||
+        s.binding != std::string((const char *)info.binding, info.binding_bytes))
+        return false;
+    *sealed = info.state == TAMIS_SEGMENT_SEALED;
+    return true;
+}
+
 void CheckKeys(const View &v, const Live &live)
 {
     tamis::SstKeys file;
@@ -130,13 +141,13 @@ void CheckStore(Engine *engine, Extra extra)
     if (whole)
         OK(engine->db->PauseBackgroundWork());
     View v = Open();
-    const bool lacking =
-        !whole && tamis::IsListed(v.now, {"ingest", TagOf(engine->db)}, nullptr);
+    bool sealed;
+    const bool lacking = !whole && IsListed(v, {"ingest", TagOf(engine->db)}, &sealed);
     const std::map<std::string, Live> live = LiveFiles(engine);
     for (const auto &one : live) {
         const Live &file = one.second;
-        bool sealed = false;
-        bool listed = tamis::IsListed(v.now, file.segment, &sealed);
+        sealed = false;
+        bool listed = IsListed(v, file.segment, &sealed);
         EXPECT(listed || (file.ingested && lacking),
                "%s, which is live, is not listed as %s", one.first.c_str(),
                file.segment.binding.c_str());

@@ -229,8 +229,8 @@ CASE(OvertakenMeanwhile, "mirror: changed by others meanwhile")
     PutByHand("000001.sst", tag + "/S/1");
     PutByHand("000002.sst", tag + "/S/1");
     tamis::Change drop;
-    EXPECT(drop.Begin(store.get(), tag) == 0 &&
-               drop.Drop("000001.sst") == 0 && drop.Drop("000002.sst") == 0,
+    EXPECT(drop.Begin(store.get(), tag) == 0 && drop.Drop("000001.sst") == 0 &&
+               drop.Drop("000002.sst") == 0,
            "not dropped");
     PutByHand("000002.sst", other + "/S/1"); /* another process takes it over */
     const std::string before = State();
@@ -238,12 +238,11 @@ CASE(OvertakenMeanwhile, "mirror: changed by others meanwhile")
     EXPECT(State() == before, "it changed something");
     tamis::Change again;
     EXPECT(again.Begin(store.get(), tag) == 0 &&
-               again.Put({"000002.sst", tag + "/S/2"}, nullptr) == TAMIS_ERR_MISMATCH,
+               again.Put({"000002.sst", tag + "/S/2"}, nullptr) == TAMIS_ERR_EXISTS,
            "it replaces what another one put");
     tamis::Change last;
-    EXPECT(last.Begin(store.get(), tag) == 0 &&
-               last.Drop("000001.sst") == 0 && last.Drop("000002.sst") == 0 &&
-               last.Commit() == 0,
+    EXPECT(last.Begin(store.get(), tag) == 0 && last.Drop("000001.sst") == 0 &&
+               last.Drop("000002.sst") == 0 && last.Commit() == 0,
            "not dropped");
     EXPECT(Listed() == std::vector<std::string>{"000002.sst"}, "the other's is gone");
 }

@@ -169,7 +169,7 @@ struct player {
     const char *dir, *store_name; /* in it; NULL: "store" */
     struct tamis_store *store;
     struct tamis_edit *edit;
-    uint32_t edit_number;
+    uint32_t edit_number, unsure_edit;
     bool edit_failed; /* the rest of it is left out */
     struct tamis_packer *packer;
     struct tamis_builder *builder; /* that could not finish */

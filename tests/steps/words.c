@@ -23,18 +23,6 @@ size_t number_of(const struct player *p, const struct object *o)
     return (size_t)(o - p->p->object);
 }
 
-void path_in(const struct player *p, const char *name, char path[2 * STEPS_PATH_BYTES])
-{
-    snprintf(path, (size_t)2 * STEPS_PATH_BYTES, "%s/%s", p->dir, name);
-}
-
-void path_in_store(const struct player *p, const char *name,
-                   char path[2 * STEPS_PATH_BYTES])
-{
-    snprintf(path, (size_t)2 * STEPS_PATH_BYTES, "%s/%s%s%s", p->dir,
-             p->store_name ? p->store_name : "store", *name ? "/" : "", name);
-}
-
 /* ---- the store ---- */
 
 static int run_init(struct player *p, const struct step *s)
@@ -189,6 +177,10 @@ static bool is_listed(const struct object *o)
            (o->standing == THERE || o->standing == COMING || o->standing == CHANGING);
 }
 
+/* After an `only` the commit of the edit alone says what names exist: not tried. */
+#define TRY_NAME(p, want, call)                                                        \
+    ((want) && (p)->unsure_edit == (p)->edit_number ? (want) : TRY_FOR(p, want, call))
+
 /* Notes the segment that the edit puts in the place of the old one. */
 static void note_put(struct player *p, struct object *o, const struct keyset *keys,
                      bool bare, bool grows)
@@ -267,7 +259,7 @@ static int run_put(struct player *p, const struct step *s)
         .replace = replaces};
     struct tamis_builder *b;
     int want = is_listed(o) ? TAMIS_ERR_EXISTS : 0;
-    int rc = TRY_FOR(
+    int rc = TRY_NAME(
         p, want,
         tamis_edit_builder(p->edit, NAME_OF(o), s->number[2], &opt, &b, &p->diag));
     if (rc)
@@ -293,17 +285,11 @@ static int run_bare(struct player *p, const struct step *s)
     struct tamis_segment_options opt = {.size = sizeof opt, .rank = next_rank(o)};
     struct keyset some = {.range = {{7, 2}}, .n_ranges = 1};
     int want = is_listed(o) ? TAMIS_ERR_EXISTS : 0;
-    int rc = TRY_FOR(p, want, tamis_edit_put_bare(p->edit, NAME_OF(o), &opt, &p->diag));
+    int rc =
+        TRY_NAME(p, want, tamis_edit_put_bare(p->edit, NAME_OF(o), &opt, &p->diag));
     if (rc == 0)
         note_put(p, o, &some, true, false);
     return rc != want;
-}
-
-struct tamis_growth growth_of(const struct step *s)
-{
-    return (struct tamis_growth){.first_capacity = (uint64_t)s->number[0],
-                                 .factor = s->number[1],
-                                 .error = s->number[2]};
 }
 
 /* Each growing filter has a log of keys of its own. */
@@ -326,9 +312,9 @@ static int run_grow(struct player *p, const struct step *s)
     o->rank += o->standing == NOT_THERE && o->edit; /* another log each time */
     struct tamis_segment_options opt = {.size = sizeof opt, .rank = o->rank};
     int rc =
-        TRY_FOR(p, want,
-                tamis_edit_put_growing(p->edit, NAME_OF(o),
-                                       s->n_numbers ? &growth : NULL, &opt, &p->diag));
+        TRY_NAME(p, want,
+                 tamis_edit_put_growing(p->edit, NAME_OF(o),
+                                        s->n_numbers ? &growth : NULL, &opt, &p->diag));
     struct keyset log = log_of(p, o);
     if (rc == 0)
         note_put(p, o, &log, false, true);
@@ -348,7 +334,7 @@ static int run_attach(struct player *p, const struct step *s)
     path_in(p, s->name[1], path);
     int want = is_listed(o) ? TAMIS_ERR_EXISTS : 0;
     int rc =
-        TRY_FOR(p, want, tamis_edit_attach(p->edit, NAME_OF(o), path, &opt, &p->diag));
+        TRY_NAME(p, want, tamis_edit_attach(p->edit, NAME_OF(o), path, &opt, &p->diag));
     if (rc == 0)
         note_put(p, o, &keys, false, false);
     return rc != want;
@@ -358,7 +344,7 @@ static int run_drop(struct player *p, const struct step *s)
 {
     struct object *o = first_object(p, s);
     int want = is_listed(o) ? 0 : TAMIS_ERR_NO_SEGMENT;
-    int rc = TRY_FOR(p, want, tamis_edit_drop(p->edit, NAME_OF(o), NULL, &p->diag));
+    int rc = TRY_NAME(p, want, tamis_edit_drop(p->edit, NAME_OF(o), NULL, &p->diag));
     if (rc == 0)
         note_drop(p, o);
     return rc != want;
@@ -372,19 +358,31 @@ static bool is_named(const struct step *s, const char *name)
     return false;
 }
 
-/* Segments that are not named go, but segments that this edit puts stay. */
-static int run_retain(struct player *p, const struct step *s)
+/* Segments that are not named go, but segments that this edit puts stay. What is named
+ * and not there is registered bare. */
+static int run_only(struct player *p, const struct step *s)
 {
-    struct tamis_name keep[STEP_NAMES + 1] = {{"unknown", 7}};
-    for (size_t i = 0; i < s->n_names; i++)
-        keep[i + 1] = (struct tamis_name){name_in_store(s->name[i]),
-                                          strlen(name_in_store(s->name[i]))};
-    int rc = TRY(p, tamis_edit_retain(p->edit, keep, s->n_names + 1U, &p->diag));
+    struct tamis_identity live[STEP_NAMES + 1] = {{.name = NULL}};
+    struct tamis_snapshot *now = snapshot_now(p);
+    struct keyset some = {.range = {{7, 2}}, .n_ranges = 1};
+    if (!now)
+        return 1;
+    for (size_t i = 0; i < s->n_names; i++) {
+        promised_object(p->p, s->name[i]);
+        live[i].name = name_in_store(s->name[i]);
+        live[i].name_bytes = strlen(live[i].name);
+    }
+    int rc =
+        TRY(p, tamis_edit_reconcile(p->edit, now, live, s->n_names, NULL, &p->diag));
+    release(now);
+    p->unsure_edit = p->edit_number;
     for (size_t i = 0; i < p->p->n_objects && !rc; i++) {
         struct object *o = &p->p->object[i];
         bool ours = o->edit == p->edit_number &&
                     (o->standing == COMING || o->standing == CHANGING);
-        if (is_listed(o) && !ours && !is_named(s, o->name))
+        if (is_named(s, o->name) && !is_listed(o))
+            note_put(p, o, &some, true, false);
+        else if (is_listed(o) && !ours && !is_named(s, o->name))
             note_drop(p, o);
     }
     return rc;
@@ -693,7 +691,7 @@ const struct word words[] = {
     {"grow", 1, 3, false, true, run_grow},
     {"attach", 2, 0, false, true, run_attach},
     {"drop", 1, 0, false, true, run_drop},
-    {"retain", 0, 0, true, true, run_retain},
+    {"only", 0, 0, true, true, run_only},
     {"pack", 0, 3, true, true, run_pack},
     {"unpack", 0, 0, true, true, run_unpack},
     {"union", 2, 0, true, true, run_derive},

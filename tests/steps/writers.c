@@ -2,6 +2,25 @@
 #include "tests/steps/words.h"
 #include "lib/writer/inside.h"
 
+void path_in(const struct player *p, const char *name, char path[2 * STEPS_PATH_BYTES])
+{
+    snprintf(path, (size_t)2 * STEPS_PATH_BYTES, "%s/%s", p->dir, name);
+}
+
+void path_in_store(const struct player *p, const char *name,
+                   char path[2 * STEPS_PATH_BYTES])
+{
+    snprintf(path, (size_t)2 * STEPS_PATH_BYTES, "%s/%s%s%s", p->dir,
+             p->store_name ? p->store_name : "store", *name ? "/" : "", name);
+}
+
+struct tamis_growth growth_of(const struct step *s)
+{
+    return (struct tamis_growth){.first_capacity = (uint64_t)s->number[0],
+                                 .factor = s->number[1],
+                                 .error = s->number[2]};
+}
+
 /* ---- writers ---- */
 
 static void note_size(struct player *p, size_t i)

@@ -38,7 +38,7 @@ uint64_t bridge_log_bytes(const char *path, uint64_t from, uint64_t also);
 enum bridge_action {
     BRIDGE_BUILT,    /* a filter for a file that had none */
     BRIDGE_REPLACED, /* the segment of another file of this name */
-    BRIDGE_REBOUND,  /* the filter is kept, its binding or rank is new */
+    BRIDGE_REBOUND,  /* the filter stays, its binding or rank is new */
     BRIDGE_BARE,     /* newly listed without a filter */
     BRIDGE_DROPPED
 };
@@ -79,7 +79,7 @@ struct bridge_run {
     char tag[MIRROR_TAG_BYTES];
     struct tamis_snapshot *before;
     struct tamis_edit *edit; /* NULL: a dry run */
-    bool *is_live;           /* by number of segment: a table of its name is live */
+    uint8_t *is_live; /* by segment: 1: its table is live; 2: with its binding, too */
     struct bridge_report report;
     int status;     /* the worst table's */
     bool overtaken; /* by another process, which changed the segments */

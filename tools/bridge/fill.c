@@ -1,6 +1,5 @@
-/* Brings a store up to date with a database's tables, in one edit. Each segment that is
- * replaced or dropped is dropped by the binding that was read: if another process has
- * changed it, all begins anew. */
+/* Brings a store up to date with a database's tables, in one edit. If another process
+ * has changed a segment that the edit puts, updates or keeps, all begins anew. */
 #include "../talk/screen.h"
 #include "bridge.h"
 
@@ -10,6 +9,13 @@ static int edit_failed(struct bridge_run *r, int err, const struct tamis_diag *d
     r->overtaken = err == TAMIS_ERR_MISMATCH || err == TAMIS_ERR_EXISTS ||
                    err == TAMIS_ERR_NO_SEGMENT;
     return r->overtaken ? EXIT_BUSY : complain_store(err, diag, r->b->store);
+}
+
+/* What is to be known of a call that succeeded. */
+static void say_note(const struct tamis_diag *diag)
+{
+    if (diag->what[0] != '\0')
+        say_line("%s: %s", PATH(diag->file), diag->what);
 }
 
 /* ---- may this store become this database's? ---- */
@@ -109,17 +115,19 @@ static int put(struct bridge_run *r, struct bridge_table *t, const struct segmen
                                         .binding_bytes = strlen(t->binding),
                                         .rank = t->rank};
     struct tamis_diag diag = {0};
+    struct tamis_drop_if same = tamis_mirror_same(&s->info);
     int err = 0, status = EXIT_DONE;
-    if (s->same && (r->edit == NULL ||
-                    tamis_mirror_put_again(r->edit, r->before, s->index, &opt) == 0)) {
+    if (r->edit != NULL && s->same)
+        err = tamis_edit_update(r->edit, t->name, strlen(t->name), &opt, &same, &diag);
+    else if (r->edit != NULL && s->known)
+        err = tamis_edit_drop(r->edit, t->name, strlen(t->name), &same, &diag);
+    if (err != 0)
+        return edit_failed(r, err, &diag);
+    if (s->same) {
         r->report.kept++;
         changed(r, t, s, BRIDGE_REBOUND);
         return EXIT_DONE;
     }
-    if (r->edit != NULL && s->known)
-        err = tamis_mirror_drop(r->edit, r->before, s->index, &diag);
-    if (err != 0)
-        return edit_failed(r, err, &diag);
     if (t->why == NULL && r->edit != NULL)
         status = build(r, t, &opt);
     if (status == EXIT_DONE && t->why != NULL)
@@ -135,7 +143,7 @@ static int update(struct bridge_run *r, struct bridge_table *t)
     struct segment s = find(r, t);
     int status = EXIT_DONE;
     if (s.known)
-        r->is_live[s.index] = true;
+        r->is_live[s.index] = s.bound ? 2 : 1;
     if (s.same && s.bound) {
         r->report.kept++;
         return EXIT_DONE;
@@ -153,39 +161,44 @@ static int update(struct bridge_run *r, struct bridge_table *t)
 static int drop_others(struct bridge_run *r)
 {
     struct tamis_diag diag = {0};
+    struct tamis_reconcile_options ours = {
+        .size = sizeof(ours), .scope = r->tag, .scope_bytes = strlen(r->tag)};
+    struct tamis_identity *live =
+        memory_or_exit(calloc(r->report.tables + 1, sizeof *live));
+    size_t n = 0;
+    int err = 0;
     for (size_t i = 0; tamis_snapshot_next(r->before, &i); i++) {
         struct tamis_segment_info info = {.state = 0};
-        int err = 0;
-        if (r->is_live[i])
-            continue;
         tamis_snapshot_segment(r->before, i, &info);
-        enum mirror_owner owner = tamis_mirror_owner(r->tag, &info);
-        if (info.name == NULL || /* it may be any segment */
-            (!r->b->force && owner != MIRROR_THIS)) {
+        if (r->is_live[i])
+            live[n++] = (struct tamis_identity){
+                info.name, info.name_bytes, r->is_live[i] == 2 ? info.binding : NULL,
+                info.binding_bytes, NULL};
+        else if (info.name == NULL || /* it may be any segment */
+                 (!r->b->force && tamis_mirror_owner(r->tag, &info) != MIRROR_THIS))
             r->report.left++;
-            continue;
-        }
-        if (r->edit)
-            err = tamis_mirror_drop(r->edit, r->before, i, &diag);
-        if (err != 0)
-            return edit_failed(r, err, &diag);
-        bridge_dropped(&r->report, &info);
+        else
+            bridge_dropped(&r->report, &info);
     }
-    return EXIT_DONE;
+    if (r->edit)
+        err = tamis_edit_reconcile(r->edit, r->before, live, n,
+                                   r->b->force ? NULL : &ours, &diag);
+    free(live);
+    return err ? edit_failed(r, err, &diag) : EXIT_DONE;
 }
 
 static int begin(struct bridge_run *r)
 {
     struct tamis_diag diag = {0};
     int err = tamis_snapshot_current(r->store, &r->before, &diag);
-    if (err == 0 && !r->b->dry_run)
+    int status = err ? EXIT_DONE : r->engine->list(r); /* newer than the snapshot */
+    if (err == 0 && status == EXIT_DONE && !r->b->dry_run)
         err = tamis_edit_begin(r->store, NULL, &r->edit, &diag);
-    if (err != 0)
-        return complain_store(err, &diag, r->b->store);
-    if (diag.what[0] != '\0')
-        say_line("%s: %s", PATH(diag.file), diag.what);
-    r->is_live = memory_or_exit(
-        calloc(tamis_snapshot_info(r->before).n_numbers + 1, sizeof(bool)));
+    if (err != 0 || status != EXIT_DONE)
+        return err ? complain_store(err, &diag, r->b->store) : status;
+    say_note(&diag);
+    r->is_live =
+        memory_or_exit(calloc(tamis_snapshot_info(r->before).n_numbers + 1, 1));
     return admit(r);
 }
 
@@ -197,6 +210,8 @@ static int commit(struct bridge_run *r)
     int err = tamis_edit_commit(r->edit, &diag);
     if (err != TAMIS_ERR_BUSY) /* else it is to be aborted */
         r->edit = NULL;
+    if (err == 0)
+        say_note(&diag);
     if (err == 0 && r->engine->confirms && r->report.left == 0)
         err = tamis_mirror_confirm(r->store, &diag);
     return err ? edit_failed(r, err, &diag) : EXIT_DONE;
@@ -204,9 +219,7 @@ static int commit(struct bridge_run *r)
 
 static int attempt(struct bridge_run *r)
 {
-    int status = r->engine->list(r);
-    if (status == EXIT_DONE)
-        status = begin(r);
+    int status = begin(r);
     for (size_t i = 0; i < r->report.tables && status == EXIT_DONE; i++) {
         struct bridge_table t = {.name = NULL};
         status = r->engine->open(r, i, &t);

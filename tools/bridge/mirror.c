@@ -102,44 +102,11 @@ bool tamis_mirror_refuses(struct tamis_snapshot *snapshot, const char *tag,
 
 /* ---- changes ---- */
 
-int tamis_mirror_drop(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
-                      size_t index, struct tamis_diag *diag)
+struct tamis_drop_if tamis_mirror_same(const struct tamis_segment_info *info)
 {
-    struct tamis_segment_info info;
-    int err = tamis_snapshot_segment(snapshot, index, &info);
-    if (err != 0)
-        return err;
-    struct tamis_drop_if same = {.is_bound = info.state != 0,
-                                 .binding = info.binding,
-                                 .binding_bytes = info.binding_bytes};
-    return tamis_edit_drop(edit, info.name, info.name_bytes, &same, diag);
-}
-
-/* A damaged page would become a page of ones for ever. */
-static int check_whole(struct tamis_snapshot *snapshot, size_t index)
-{
-    struct tamis_filter *filter;
-    struct tamis_verify report;
-    int err = tamis_snapshot_filter(snapshot, index, &filter, NULL);
-    if (err == 0)
-        err = tamis_filter_verify(filter, &report, NULL);
-    tamis_filter_close(filter);
-    return err;
-}
-
-int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
-                           size_t index, const struct tamis_segment_options *opt)
-{
-    struct tamis_segment_info info;
-    struct tamis_derivation same = {.operation = TAMIS_UNION};
-    struct tamis_segment_options ours = *opt;
-    int err = tamis_snapshot_segment(snapshot, index, &info);
-    ours.replace = 1;
-    if (err == 0)
-        err = check_whole(snapshot, index);
-    return err ? err
-               : tamis_edit_derive(edit, info.name, info.name_bytes, snapshot, &index,
-                                   1, &same, &ours, NULL, NULL);
+    return (struct tamis_drop_if){.is_bound = info->state != 0,
+                                  .binding = info->binding,
+                                  .binding_bytes = info->binding_bytes};
 }
 
 int tamis_mirror_confirm(struct tamis_store *store, struct tamis_diag *diag)

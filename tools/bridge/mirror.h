@@ -50,14 +50,9 @@ enum { MIRROR_WORDS_BYTES = 512 };
 bool tamis_mirror_refuses(struct tamis_snapshot *snapshot, const char *tag,
                           char words[MIRROR_WORDS_BYTES]);
 
-/* Drops segment `index` of the snapshot if it still has the snapshot's binding, else
- * the commit fails with ERR_MISMATCH. An unreadable segment is dropped by its name. */
-int tamis_mirror_drop(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
-                      size_t index, struct tamis_diag *diag);
-/* Replaces segment `index` by its own filter, with the binding and the rank of opt. On
- * failure nothing is changed: drop it, and build it anew. */
-int tamis_mirror_put_again(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
-                           size_t index, const struct tamis_segment_options *opt);
+/* For a drop or an update: if the segment still has this binding, else the commit fails
+ * with ERR_MISMATCH. An unreadable segment is dropped by its name. */
+struct tamis_drop_if tamis_mirror_same(const struct tamis_segment_info *info);
 
 /* Confirms a list that `tamis repair` made anew, when each file was compared with its
  * segment, and no other segment is listed: files in quarantine/ say no more. */

@@ -17,7 +17,7 @@ struct work {
     struct tamis_edit *edit;
     struct tamis_packer *packer; /* NULL: each gets a file */
     struct task *tasks;
-    struct tamis_name *names; /* of their segments */
+    struct name *names; /* of their segments */
     size_t n, next;
     uint64_t n_bytes;    /* of the key files */
     size_t n_sized;      /* of the first ones, without a gap */
@@ -28,7 +28,7 @@ struct work {
     pthread_mutex_t lock;
 };
 
-static int put_error(const struct work *w, struct tamis_name name, int err,
+static int put_error(const struct work *w, struct name name, int err,
                      const struct tamis_diag *diag)
 {
     if (err == TAMIS_ERR_DAMAGED && given(w->o, OPT_CHECK))
@@ -95,7 +95,7 @@ static int build_one(struct work *w, struct task *task, uint32_t n_threads)
     struct tamis_builder *builder = NULL;
     struct key_reader *keys = NULL;
     struct tamis_diag diag = {0};
-    struct tamis_name name = w->names[task - w->tasks];
+    struct name name = w->names[task - w->tasks];
     int err, status = keys_open(task->file, w->o->format, &endings_came, &keys);
     if (status != EXIT_DONE)
         return status;
@@ -204,7 +204,7 @@ static int build_pack(struct work *w)
     return status;
 }
 
-static bool is_replaced(const struct options *o, const struct tamis_name *name)
+static bool is_replaced(const struct options *o, const struct name *name)
 {
     for (size_t i = 0; i < o->replaces.n; i++)
         if (strlen(o->replaces.at[i]) == name->n_bytes &&
@@ -223,7 +223,7 @@ static int check_free(struct work *w)
     if (err != 0)
         return complain_error(err, &diag, w->store_path, NULL);
     for (size_t i = 0; i < w->n && status == EXIT_DONE; i++) {
-        const struct tamis_name *name = &w->names[i];
+        const struct name *name = &w->names[i];
         tamis_snapshot_find(snapshot, name->bytes, name->n_bytes, NULL, 0, 0, &target);
         if (target.slot > 0 && !is_replaced(w->o, name))
             status = put_error(w, *name, TAMIS_ERR_EXISTS, &diag);

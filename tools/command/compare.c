@@ -49,7 +49,7 @@ static int complain_list(const struct comparing *c, bool estimated)
                  "--list";
     tamis_snapshot_segment(c->snapshot, c->picked[c->broken], &s);
     return list_error(c->err, &c->diag, c->o->args[0],
-                      (struct tamis_name){s.name, s.name_bytes}, advice);
+                      (struct name){s.name, s.name_bytes}, advice);
 }
 
 static int compare(struct comparing *c)

@@ -104,7 +104,7 @@ static int remake(void *edit)
 
 static int print_closing(struct segments_edit *e)
 {
-    const struct tamis_name name = name_of_text(e->o->args[1]);
+    const struct name name = name_of_text(e->o->args[1]);
     return closing_print(e->o, e->store, &name, 1, "built");
 }
 

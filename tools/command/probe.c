@@ -5,7 +5,7 @@ struct probe {
     const struct options *o;
     struct tamis_snapshot *snapshot;
     struct tamis_target *targets; /* NULL: all segments, by number; */
-    struct tamis_name *names;     /* these are looked up where they are listed */
+    struct name *names;           /* these are looked up where they are listed */
     uint32_t *found;              /* room for all candidates, */
     uint8_t *why;                 /* and for their reasons */
     size_t n;                     /* segments that are asked */
@@ -25,13 +25,13 @@ static struct tamis_target target_of(const struct probe *p, size_t segment)
 }
 
 /* Few segments are listed of many that are asked. */
-static struct tamis_name name_of(const struct probe *p, size_t segment)
+static struct name name_of(const struct probe *p, size_t segment)
 {
     struct tamis_segment_info info;
     if (p->names != NULL)
         return p->names[segment];
     tamis_snapshot_segment(p->snapshot, segment, &info);
-    return (struct tamis_name){info.name, info.name_bytes};
+    return (struct name){info.name, info.name_bytes};
 }
 
 /* Is the segment a candidate for the key? */
@@ -98,8 +98,7 @@ static void list_key(struct probe *p, const struct tamis_key *key)
         listed |= each ? list_each(p, key, list_pair) : list_candidates(p, key);
     /* An incomplete catalog may lack a segment that has the key. */
     if (!p->complete)
-        answer_pair(&p->answers, key, (struct tamis_name){NULL, 0},
-                    TAMIS_UNKNOWN_SEGMENT);
+        answer_pair(&p->answers, key, (struct name){NULL, 0}, TAMIS_UNKNOWN_SEGMENT);
     p->last = listed ? TAMIS_MAYBE : TAMIS_ABSENT;
     answer_end(&p->answers, key, p->last, p->n);
 }
@@ -118,7 +117,7 @@ static int find_named(struct probe *p)
     const struct options *o = p->o;
     int status = EXIT_DONE;
     for (size_t i = 0; i < p->n; i++) {
-        struct tamis_name name = name_of_text(o->segments.at[i]);
+        struct name name = name_of_text(o->segments.at[i]);
         int err = tamis_snapshot_find(
             p->snapshot, name.bytes, name.n_bytes, o->binding_bytes ? o->binding : NULL,
             o->binding_bytes, o->min_watermark, &p->targets[i]);

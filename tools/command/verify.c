@@ -188,7 +188,7 @@ static int verify_column(struct checked_packs *packs, struct tamis_snapshot *sna
                                  : usual_advice(c->err);
     if (known && rows->n_damaged > 0 && advice == NULL)
         advice = usual_advice(TAMIS_ERR_DAMAGED);
-    verify_line(list, (struct tamis_name){info.name, info.name_bytes},
+    verify_line(list, (struct name){info.name, info.name_bytes},
                 good         ? "ok"
                 : c->err > 0 ? "unreadable"
                              : "damaged",
@@ -335,7 +335,7 @@ static int report_unopened(struct verify *v, const struct place *p, const char *
              why);
     /* One line for all whose names are in a pack that cannot be used. */
     if (named || v->list != NULL || strcmp(v->nameless, p->info.file) != 0)
-        verify_line(v->list, (struct tamis_name){p->info.name, p->info.name_bytes},
+        verify_line(v->list, (struct name){p->info.name, p->info.name_bytes},
                     err == ENOENT ? "lost" : "unreadable", path, what, NULL, advice);
     snprintf(v->nameless, sizeof(v->nameless), "%s", named ? "" : p->info.file);
     complain_error(err, &p->diag, path, advice);
@@ -358,7 +358,7 @@ static bool verify_segment(struct verify *v, size_t i, struct place *p)
         note(v, complain_error(err, NULL, v->o->args[0], NULL));
         return false;
     }
-    struct tamis_name name = (struct tamis_name){p->info.name, p->info.name_bytes};
+    struct name name = (struct name){p->info.name, p->info.name_bytes};
     if (err == 0 && p->info.state == TAMIS_SEGMENT_BARE) {
         verify_line(v->list, name, "bare", "", NULL, NULL, NULL);
         return true;
@@ -401,7 +401,7 @@ static size_t probe_rows(void *ctx, uint64_t tag, const uint64_t *hashes, size_t
  * may be confirmed. A segment without a filter has every key. */
 static int against(struct verify *v, const char *keyfile, struct place *p)
 {
-    struct tamis_name name = {p->info.name, p->info.name_bytes};
+    struct name name = {p->info.name, p->info.name_bytes};
     struct tamis_filter *copy = NULL;
     batch_fn *ask = probe_rows;
     void *ctx = p;
@@ -433,7 +433,7 @@ static void verify_each(struct verify *v)
 {
     const struct options *o = v->o;
     for (size_t i = 1; i < o->n_args; i++) {
-        struct tamis_name name = name_of_file(o->args[i], o->strip);
+        struct name name = name_of_file(o->args[i], o->strip);
         struct tamis_target target;
         int err = tamis_snapshot_find(v->snapshot, name.bytes, name.n_bytes, NULL, 0, 0,
                                       &target);

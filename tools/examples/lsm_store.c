@@ -109,17 +109,17 @@ static int put_filter(struct tamis_edit *edit, const struct segment *s, uint64_t
 static void store_has(struct tree *list)
 {
     struct tamis_edit *edit;
-    struct tamis_name names[MOST_SEGMENTS + 1];
-    find_filters(list);
+    struct tamis_identity live[MOST_SEGMENTS + 1];
+    find_filters(list); /* whatever is put after this snapshot stays */
     int rc = tamis_edit_begin(store, NULL, &edit, NULL);
     for (uint64_t i = 0; i < list->n && !rc; i++) {
         struct segment *s = &list->segments[i];
-        names[i] = name_of_text(s->name);
+        live[i] = (struct tamis_identity){s->name, strlen(s->name), s->id, 16, NULL};
         if (s->lacks_filter)
             rc = put_filter(edit, s, i);
     }
     if (!rc)
-        rc = tamis_edit_retain(edit, names, list->n, NULL);
+        rc = tamis_edit_reconcile(edit, now, live, list->n, NULL, NULL);
     if (rc || (rc = tamis_edit_commit(edit, NULL)) == TAMIS_ERR_BUSY)
         tamis_edit_abort(edit);
     if (rc)

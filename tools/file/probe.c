@@ -3,7 +3,7 @@
 
 struct file_probe {
     struct tamis_filter *filter;
-    struct tamis_name name;
+    struct name name;
     struct answers answers;
     enum tamis_answer last;
 };

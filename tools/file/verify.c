@@ -15,7 +15,7 @@ static int run(int argc, char **argv)
     status = file_open(&o, &filter);
     if (status != EXIT_DONE)
         return status;
-    struct tamis_name name = filter_name(filter, o.args[0], &info);
+    struct name name = filter_name(filter, o.args[0], &info);
     if (given(&o, OPT_JSON))
         list = memory_or_exit(json_array());
     status = verify_one(filter, name, o.args[0], NULL, NULL, list);

@@ -63,7 +63,7 @@ void check_name(const char *name, size_t n_bytes);
 /* Exits unless all of them are, and no two are the same. */
 void check_names(const char *const *names, size_t n);
 /* The segment that a key file is for: its base name less the suffix. */
-struct tamis_name name_of_file(const char *path, const char *strip);
+struct name name_of_file(const char *path, const char *strip);
 /* Exits if two key files are for one segment: `remedy` says what would work. */
 void check_key_files(char *const *files, size_t n, const char *strip,
                      const char *remedy);

@@ -12,18 +12,17 @@ void check_name(const char *name, size_t n_bytes)
 
 static int compare_bytes(const void *left, const void *right)
 {
-    const struct tamis_name *a = *(const struct tamis_name *const *)left;
-    const struct tamis_name *b = *(const struct tamis_name *const *)right;
+    const struct name *a = *(const struct name *const *)left;
+    const struct name *b = *(const struct name *const *)right;
     int order =
         memcmp(a->bytes, b->bytes, a->n_bytes < b->n_bytes ? a->n_bytes : b->n_bytes);
     return order ? order : (a->n_bytes > b->n_bytes) - (a->n_bytes < b->n_bytes);
 }
 
 /* Two that are the same, the first one first. */
-static bool find_twice(const struct tamis_name *names, size_t n, size_t *a, size_t *b)
+static bool find_twice(const struct name *names, size_t n, size_t *a, size_t *b)
 {
-    const struct tamis_name **sorted =
-        memory_or_exit(malloc((n + 1) * sizeof(*sorted)));
+    const struct name **sorted = memory_or_exit(malloc((n + 1) * sizeof(*sorted)));
     bool found = false;
     for (size_t i = 0; i < n; i++)
         sorted[i] = &names[i];
@@ -41,7 +40,7 @@ static bool find_twice(const struct tamis_name *names, size_t n, size_t *a, size
 
 void check_names(const char *const *names, size_t n)
 {
-    struct tamis_name *list = memory_or_exit(malloc((n + 1) * sizeof(*list)));
+    struct name *list = memory_or_exit(malloc((n + 1) * sizeof(*list)));
     size_t a, b;
     for (size_t i = 0; i < n; i++) {
         list[i] = name_of_text(names[i]);
@@ -53,10 +52,10 @@ void check_names(const char *const *names, size_t n)
         usage_error("segment '%s' is named twice: once will do", names[a]);
 }
 
-struct tamis_name name_of_file(const char *path, const char *strip)
+struct name name_of_file(const char *path, const char *strip)
 {
     const char *slash = strrchr(path, '/');
-    struct tamis_name name = {slash ? slash + 1 : path, 0};
+    struct name name = {slash ? slash + 1 : path, 0};
     size_t suffix = strip ? strlen(strip) : 0;
     if (path[0] == '\0')
         usage_error("the path of a key list is empty");
@@ -75,7 +74,7 @@ struct tamis_name name_of_file(const char *path, const char *strip)
 void check_key_files(char *const *files, size_t n, const char *strip,
                      const char *remedy)
 {
-    struct tamis_name *names = memory_or_exit(malloc((n + 1) * sizeof(*names)));
+    struct name *names = memory_or_exit(malloc((n + 1) * sizeof(*names)));
     size_t a, b;
     for (size_t i = 0; i < n; i++)
         names[i] = name_of_file(files[i], strip);

@@ -84,11 +84,11 @@ int file_open(const struct options *o, struct tamis_filter **filter)
     return file_error(o, err, &diag);
 }
 
-struct tamis_name filter_name(struct tamis_filter *filter, const char *path,
-                              struct tamis_filter_info *info)
+struct name filter_name(struct tamis_filter *filter, const char *path,
+                        struct tamis_filter_info *info)
 {
     tamis_filter_info(filter, info, NULL);
-    return info->name_bytes > 0 ? (struct tamis_name){info->name, info->name_bytes}
+    return info->name_bytes > 0 ? (struct name){info->name, info->name_bytes}
                                 : name_of_text(path);
 }
 

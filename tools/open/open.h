@@ -22,7 +22,7 @@ uint64_t allocated_bytes(const char *store, struct tamis_snapshot *snapshot, siz
                          const struct tamis_segment_info *s);
 /* Reports `diag` under the segment's name: the name of the file is internal. */
 int segment_error(int err, const struct tamis_diag *diag, const char *path,
-                  struct tamis_name name, const char *advice);
+                  struct name name, const char *advice);
 /* Finds the segments that are named, each once; all if none is named. Their numbers go
  * into *list (malloc'd). An unknown name is reported. */
 int pick_segments(const struct tamis_snapshot *snapshot, const char *path,
@@ -41,7 +41,7 @@ int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapsh
 /* Reports a segment that tamis_snapshot_find() or an edit's drop did not find, with a
  * suggestion. Returns the status. */
 int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
-              struct tamis_name name);
+              struct name name);
 int not_dropped(int err, struct tamis_store *store, const char *path, const char *name,
                 const struct tamis_diag *diag);
 /* Finds a segment of an older snapshot again. It still has the same filter in the same
@@ -59,7 +59,7 @@ bool newer_snapshot(struct tamis_store *store, struct tamis_snapshot **snapshot,
                     unsigned *tries);
 /* Reports that the name is taken, with the option that replaces its segment. Returns
  * the status. */
-int exists_already(const char *path, struct tamis_name name);
+int exists_already(const char *path, struct name name);
 const char *state_name(enum tamis_segment_state state);
 void segment_options(const struct options *o, struct tamis_segment_options *out);
 /* stat() of a file in the store's directory. False: errno has the reason. */
@@ -133,8 +133,8 @@ int file_error(const struct options *o, int err, const struct tamis_diag *diag);
 /* The filter at its --offset. */
 int file_open(const struct options *o, struct tamis_filter **filter);
 /* The name that it has, else the file's; and its info. */
-struct tamis_name filter_name(struct tamis_filter *filter, const char *path,
-                              struct tamis_filter_info *info);
+struct name filter_name(struct tamis_filter *filter, const char *path,
+                        struct tamis_filter_info *info);
 /* Opens files, from args[first] on; files_close() closes them. */
 int files_open(const struct options *o, size_t first, size_t n,
                struct tamis_filter **filters);

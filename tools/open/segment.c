@@ -134,7 +134,7 @@ uint64_t allocated_bytes(const char *store, struct tamis_snapshot *snapshot, siz
 }
 
 int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
-              struct tamis_name name)
+              struct name name)
 {
     struct tamis_segment_info info;
     struct suggestion meant;
@@ -176,7 +176,7 @@ int not_dropped(int err, struct tamis_store *store, const char *path, const char
 }
 
 int segment_error(int err, const struct tamis_diag *diag, const char *path,
-                  struct tamis_name name, const char *advice)
+                  struct name name, const char *advice)
 {
     char offset[48] = "";
     if (advice == NULL)
@@ -332,7 +332,7 @@ int pick_open_segments(struct tamis_store *store, struct tamis_snapshot **snapsh
     }
 }
 
-int exists_already(const char *path, struct tamis_name name)
+int exists_already(const char *path, struct name name)
 {
     char *word = shell_quoted(name.bytes, name.n_bytes);
     complain(0, "%s: segment '%s' exists already: --replaces %s replaces it", path,

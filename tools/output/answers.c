@@ -64,7 +64,7 @@ static enum tint tint_of(enum tamis_reason reason)
 
 /* One segment's answer, without the end of the line. */
 static void answer_line(struct answers *a, const struct tamis_key *key,
-                        struct tamis_name segment, enum tamis_reason reason)
+                        struct name segment, enum tamis_reason reason)
 {
     a->listed |= reason != TAMIS_NO_REASON;
     print_key(key, a->format);
@@ -80,8 +80,8 @@ static void answer_line(struct answers *a, const struct tamis_key *key,
         print_tinted(tint_of(reason), "%s", tamis_reason_name(reason));
 }
 
-void answer_pair(struct answers *a, const struct tamis_key *key,
-                 struct tamis_name segment, enum tamis_reason reason)
+void answer_pair(struct answers *a, const struct tamis_key *key, struct name segment,
+                 enum tamis_reason reason)
 {
     /* Else any that the list lacks. */
     bool known = segment.bytes != NULL || reason != TAMIS_UNKNOWN_SEGMENT;
@@ -108,14 +108,14 @@ void answer_end(struct answers *a, const struct tamis_key *key,
     a->pairs += n_asked;
     a->absent_keys += answer == TAMIS_ABSENT;
     if (answer != TAMIS_ABSENT && !a->listed)
-        answer_pair(a, key, (struct tamis_name){NULL, 0}, TAMIS_UNKNOWN_SEGMENT);
+        answer_pair(a, key, (struct name){NULL, 0}, TAMIS_UNKNOWN_SEGMENT);
     if (a->silent)
         return;
     if (a->json) {
         json_end(json_of("answer",
                          json_string(answer == TAMIS_ABSENT ? "ABSENT" : "MAYBE")));
     } else if (answer == TAMIS_ABSENT) {
-        answer_line(a, key, (struct tamis_name){NULL, 0}, TAMIS_NO_REASON);
+        answer_line(a, key, (struct name){NULL, 0}, TAMIS_NO_REASON);
         putchar('\n');
     }
 }
@@ -147,7 +147,7 @@ static const char *said(enum tamis_reason reason)
     return reason == TAMIS_NO_REASON ? "ABSENT" : tamis_reason_name(reason);
 }
 
-static json_t *pair_json(struct tamis_name segment, const struct tamis_explanation *e)
+static json_t *pair_json(struct name segment, const struct tamis_explanation *e)
 {
     json_t *stages = json_array();
     json_t *o = json_of("segment", json_escaped(segment.bytes, segment.n_bytes), "says",
@@ -185,7 +185,7 @@ static void print_stages(const struct tamis_explanation *e)
 }
 
 void answer_explained(struct answers *a, const struct tamis_key *key,
-                      struct tamis_name segment, const struct tamis_explanation *e)
+                      struct name segment, const struct tamis_explanation *e)
 {
     if (a->json) {
         json_put(a->list, NULL, pair_json(segment, e));

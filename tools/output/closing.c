@@ -68,7 +68,7 @@ void closing_free(struct closing *c)
 }
 
 int closing_print(const struct options *o, struct tamis_store *store,
-                  const struct tamis_name *names, size_t n, const char *verb)
+                  const struct name *names, size_t n, const char *verb)
 {
     struct closing c = {.json = given(o, OPT_JSON)};
     struct tamis_diag diag = {0};

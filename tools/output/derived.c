@@ -76,7 +76,7 @@ int source_error(int err, const struct tamis_diag *diag,
     struct tamis_segment_info s;
     size_t found = find_source(diag, snapshot, segments, n);
     if (found != SIZE_MAX && tamis_snapshot_segment(snapshot, found, &s) == 0) {
-        struct tamis_name name = {s.name, s.name_bytes};
+        struct name name = {s.name, s.name_bytes};
         if (err != TAMIS_ERR_UNFIT)
             return segment_error(err, diag, store, name, NULL);
         char *advice = unfit_advice(snapshot, found, store, &s);

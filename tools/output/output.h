@@ -23,11 +23,11 @@ struct answers {
 struct answers answers_for(const struct options *o);
 void answer_begin(struct answers *a, const struct tamis_key *key);
 void answer_candidates(struct answers *a);
-void answer_pair(struct answers *a, const struct tamis_key *key,
-                 struct tamis_name segment, enum tamis_reason reason);
+void answer_pair(struct answers *a, const struct tamis_key *key, struct name segment,
+                 enum tamis_reason reason);
 /* Of --explain, for ABSENT as well. */
 void answer_explained(struct answers *a, const struct tamis_key *key,
-                      struct tamis_name segment, const struct tamis_explanation *e);
+                      struct name segment, const struct tamis_explanation *e);
 void answer_end(struct answers *a, const struct tamis_key *key,
                 enum tamis_answer answer, size_t n_asked);
 void print_totals(const struct answers *a);
@@ -55,7 +55,7 @@ size_t probe_filter(void *filter, uint64_t tag, const uint64_t *hashes, size_t n
                     uint64_t *absent);
 /* A list without keys checks nothing: it is refused unless --empty is given. */
 int against_list(struct against *a, const char *keyfile, const struct options *o,
-                 const struct tamis_domain *domain, struct tamis_name segment,
+                 const struct tamis_domain *domain, struct name segment,
                  batch_fn *probe, void *ctx);
 /* Prints the sum, or puts it into `root`. 3, reported, if keys are lost. */
 int against_end(struct against *a, const char *file, json_t *root);
@@ -64,9 +64,9 @@ int against_end(struct against *a, const char *file, json_t *root);
 typedef const char *advice_fn(const void *ctx, int err);
 /* Checks every page and prints one line about it, or adds an object to `list`. `advise`
  * may be NULL: the usual advice. */
-int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
+int verify_one(struct tamis_filter *filter, struct name segment, const char *file,
                advice_fn *advise, const void *ctx, json_t *list);
-void verify_line(json_t *list, struct tamis_name segment, const char *result,
+void verify_line(json_t *list, struct name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report,
                  const char *advice);
 
@@ -87,8 +87,8 @@ struct opened_list {
 };
 /* Checks the list of a segment, if it has one. A good list needs no line, since no
  * answer rests on it. */
-int verify_its_list(const struct opened_list *its, struct tamis_name name,
-                    const char *store, json_t *lines);
+int verify_its_list(const struct opened_list *its, struct name name, const char *store,
+                    json_t *lines);
 /* The info of the segment's list; zeros if none opens. verify: and all pages, if hashes
  * are whole. Returns an error. */
 int its_list_info(const struct tamis_snapshot *snapshot, size_t index, bool verify,
@@ -100,11 +100,11 @@ bool has_good_list(const struct tamis_snapshot *snapshot, size_t index);
 const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index);
 /* Reports why a segment's list cannot be used. Returns the status. */
 int list_error(int err, const struct tamis_diag *diag, const char *store,
-               struct tamis_name name, const char *advice);
+               struct name name, const char *advice);
 /* Asks a segment's filter for each hash of its list. A segment without a list of whole
  * hashes is refused if it was named, and else counted. */
 int against_its_list(struct against *a, const struct opened_list *its, uint64_t tag,
-                     struct tamis_name name, const struct options *o, batch_fn *probe,
+                     struct name name, const struct options *o, batch_fn *probe,
                      void *ctx);
 
 /* ==== filter.c: the facts of a filter, and of a segment ========================== */
@@ -162,7 +162,7 @@ struct closing {
 };
 /* All of it for segments that were built, as they are listed now. */
 int closing_print(const struct options *o, struct tamis_store *store,
-                  const struct tamis_name *names, size_t n, const char *verb);
+                  const struct name *names, size_t n, const char *verb);
 /* Leaves out what the snapshot does not list: another process has dropped it. */
 void closing_listed(struct closing *c, const char *name, size_t n_bytes);
 /* Prints "VERB segment 'x': ..." unless --quiet, or with --json one object. */

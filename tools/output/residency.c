@@ -76,7 +76,7 @@ static int no_count(struct sum *sum, struct tamis_store *store,
 
 static void add_counts(struct sum *sum, const struct tamis_residency *r,
                        const char *store, const char *file, const char *what,
-                       struct tamis_name name)
+                       struct name name)
 {
     char path[4096];
     snprintf(path, sizeof(path), "%s/%s", store, file);
@@ -111,8 +111,7 @@ static int add_one(struct sum *sum, struct tamis_store *store,
     tamis_filter_close(filter);
     if (err != 0)
         return no_count(sum, store, &s, err, &diag, path);
-    add_counts(sum, &r, path, s.file, "segment",
-               (struct tamis_name){s.name, s.name_bytes});
+    add_counts(sum, &r, path, s.file, "segment", (struct name){s.name, s.name_bytes});
     return EXIT_DONE;
 }
 

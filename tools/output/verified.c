@@ -3,7 +3,7 @@
  * the one thing that must never happen. */
 #include "output.h"
 
-void verify_line(json_t *list, struct tamis_name segment, const char *result,
+void verify_line(json_t *list, struct name segment, const char *result,
                  const char *file, const char *what, const struct tamis_verify *report,
                  const char *advice)
 {
@@ -36,7 +36,7 @@ void verify_line(json_t *list, struct tamis_name segment, const char *result,
     json_put(list, NULL, o);
 }
 
-int verify_one(struct tamis_filter *filter, struct tamis_name segment, const char *file,
+int verify_one(struct tamis_filter *filter, struct name segment, const char *file,
                advice_fn *advise, const void *ctx, json_t *list)
 {
     const char *advice = NULL;
@@ -77,7 +77,7 @@ int verify_one(struct tamis_filter *filter, struct tamis_name segment, const cha
 enum { MAX_LISTED = 10 };
 
 static void lost_key(struct against *a, const struct tamis_key *key,
-                     enum key_format format, struct tamis_name segment)
+                     enum key_format format, struct name segment)
 {
     a->lost++;
     if (a->listed++ >= MAX_LISTED)
@@ -102,7 +102,7 @@ size_t probe_filter(void *filter, uint64_t tag, const uint64_t *hashes, size_t n
 }
 
 int against_list(struct against *a, const char *keyfile, const struct options *o,
-                 const struct tamis_domain *domain, struct tamis_name segment,
+                 const struct tamis_domain *domain, struct name segment,
                  batch_fn *probe, void *ctx)
 {
     uint64_t absent[BATCH_KEYS / 64], position = 0;
@@ -132,7 +132,7 @@ int against_list(struct against *a, const char *keyfile, const struct options *o
 /* As against_list(), for a list of hashes. Returns an errno or a public code: an error
  * of the list's pages ends it. */
 static int against_hashes(struct against *a, struct tamis_filter *list, uint64_t tag,
-                          struct tamis_name segment, batch_fn *probe, void *ctx)
+                          struct name segment, batch_fn *probe, void *ctx)
 {
     enum { AT_ONCE = 4096 };
     struct tamis_list_cursor *cursor;
@@ -301,7 +301,7 @@ const char *advice_from_list(const struct tamis_snapshot *snapshot, size_t index
 }
 
 int list_error(int err, const struct tamis_diag *diag, const char *store,
-               struct tamis_name name, const char *advice)
+               struct name name, const char *advice)
 {
     struct tamis_diag its = *diag;
     snprintf(its.what, sizeof(its.what), "its list: %.*s", (int)sizeof(its.what) - 16,
@@ -309,8 +309,8 @@ int list_error(int err, const struct tamis_diag *diag, const char *store,
     return segment_error(err, &its, store, name, advice);
 }
 
-int verify_its_list(const struct opened_list *its, struct tamis_name name,
-                    const char *store, json_t *lines)
+int verify_its_list(const struct opened_list *its, struct name name, const char *store,
+                    json_t *lines)
 {
     struct tamis_verify report = {0};
     struct tamis_diag diag = its->diag;
@@ -333,7 +333,7 @@ int verify_its_list(const struct opened_list *its, struct tamis_name name,
 
 /* An error of the list is told by verify_its_list(). */
 int against_its_list(struct against *a, const struct opened_list *its, uint64_t tag,
-                     struct tamis_name name, const struct options *o, batch_fn *probe,
+                     struct name name, const struct options *o, batch_fn *probe,
                      void *ctx)
 {
     bool named = o->n_args > 1;

@@ -3,25 +3,18 @@
 #include "shim.h"
 
 #include <unordered_set>
+#include <vector>
 
 namespace tamis
 {
 
 using rocksdb::Status;
 
-struct RocksShim::LiveSet {
-    std::string tag;
-    std::map<std::string, Segment> files;
-
-    Status Read(rocksdb::DB *db,
-                const std::vector<rocksdb::ColumnFamilyHandle *> &families);
-};
-
 /* The live files of these families, by their properties; and the live files of other
  * families, of which nothing is known. */
-Status
-RocksShim::LiveSet::Read(rocksdb::DB *db,
-                         const std::vector<rocksdb::ColumnFamilyHandle *> &families)
+static Status ReadFiles(rocksdb::DB *db,
+                        const std::vector<rocksdb::ColumnFamilyHandle *> &families,
+                        const std::string &tag, Bindings *files)
 {
     std::unordered_set<std::string> asked;
     for (rocksdb::ColumnFamilyHandle *family : families) {
@@ -31,14 +24,13 @@ RocksShim::LiveSet::Read(rocksdb::DB *db,
             return s;
         asked.insert(family->GetName());
         for (const auto &table : tables)
-            files[NameOf(table.first)] = {NameOf(table.first),
-                                          BindingOf(tag, *table.second)};
+            (*files)[NameOf(table.first)] = BindingOf(tag, *table.second);
     }
     std::vector<rocksdb::LiveFileMetaData> all;
     db->GetLiveFilesMetaData(&all);
     for (const auto &file : all)
         if (asked.count(file.column_family_name) == 0)
-            files[NameOf(file.name)] = {NameOf(file.name), tag};
+            (*files)[NameOf(file.name)] = tag;
     return Status::OK();
 }
 
@@ -55,61 +47,39 @@ void RocksShim::ForgetOlder(const std::string &session)
     session_ = session;
 }
 
-/* The files that this shim has listed may be about to be live. */
-std::set<std::string> RocksShim::Keep(const LiveSet &live) const
+int RocksShim::Bring(const Bindings &live, const std::string &tag, const Snapshot &now,
+                     tamis_diag *diag)
 {
-    std::set<std::string> keep;
+    /* The files that this shim has listed may be about to be live. It knows more of
+     * them than RocksDB tells of families that nobody has named. */
+    Bindings wanted(fresh_.begin(), fresh_.end());
     if (n_marks_)
-        keep.insert(kMark);
-    for (const auto &one : fresh_)
-        keep.insert(one.first);
-    for (const auto &one : live.files)
-        keep.insert(one.first);
-    return keep;
-}
-
-/* *left: the store has segments that are not this database's. */
-int RocksShim::Bring(const LiveSet &live, const Snapshot &now, Change *change,
-                     bool *left)
-{
-    const std::set<std::string> keep = Keep(live);
-    int err = change->Begin(store(), live.tag, now);
+        wanted[kMark] = tag;
+    for (const auto &one : live)
+        if (NamesFile(one.second) || !wanted.count(one.first))
+            wanted[one.first] = one.second;
+    std::vector<tamis_identity> files;
+    for (const auto &one : wanted)
+        files.push_back({one.first.data(), one.first.size(), one.second.data(),
+                         one.second.size(), nullptr});
+    bool only_ours = true;
     tamis_segment_info info;
-    for (const auto &one : live.files) {
-        const Segment &segment = one.second;
-        bool known = !NamesFile(segment.binding) && fresh_.count(segment.name);
-        if (err || known || IsListed(now, segment, nullptr))
-            continue;
-        err = change->Put(segment, nullptr);
-    }
-    *left = false;
-    for (size_t i = 0; !err && tamis_snapshot_next(now.get(), &i); i++) {
+    for (size_t i = 0; tamis_snapshot_next(now.get(), &i); i++) {
         tamis_snapshot_segment(now.get(), i, &info);
         std::string name(reinterpret_cast<const char *>(info.name), info.name_bytes);
-        if (keep.count(name))
-            continue;
-        *left |= !IsOf(live.tag, info);
-        err = change->Drop(name);
+        only_ours = only_ours && (wanted.count(name) || IsOf(tag, info));
     }
-    return err ? err : change->Commit();
-}
-
-int RocksShim::BringAndConfirm(const LiveSet &live, const Snapshot &now,
-                               std::string *words)
-{
-    Change change, again, *last = &change;
-    tamis_diag diag = {};
-    bool left;
-    int err = Bring(live, now, last, &left);
     /* A pack's tombstones may be lost: a list that is complete makes them anew. */
-    if (err == TAMIS_ERR_DAMAGED && tamis_snapshot_info(now.get()).complete &&
-        !tamis_store_confirm(store(), nullptr, nullptr))
-        err = Bring(live, now, last = &again, &left);
-    if (!err && !left)
-        err = tamis_mirror_confirm(store(), &diag);
-    if (err)
-        *words = Words(err, diag.code ? diag : last->diag());
-    return err;
+    if (tamis_snapshot_info(now.get()).complete)
+        tamis_store_confirm(store(), nullptr, nullptr);
+    Change change;
+    int err = change.Begin(store(), tag);
+    if (!err)
+        err = change.Reconcile(now, files);
+    if (!err)
+        err = change.Commit();
+    *diag = change.diag();
+    return err || !only_ours ? err : tamis_mirror_confirm(store(), diag);
 }
 
 Status RocksShim::Reconcile(rocksdb::DB *db,
@@ -120,31 +90,31 @@ Status RocksShim::Reconcile(rocksdb::DB *db,
     if (!Serves(db))
         return Status::InvalidArgument(options_.store, refusal());
     std::unique_lock<std::shared_mutex> gate(gate_);
-    std::string session, words;
-    LiveSet live;
-    live.tag = tag();
+    std::string session;
+    const std::string ours = tag();
+    Bindings live;
+    tamis_diag diag = {};
+    Snapshot now = Now(store(), &diag); /* before it looks at the engine */
+    if (!now)
+        return Status::IOError(Words(diag.code, diag));
     Status s = db->GetDbSessionId(session);
     if (s.ok())
-        s = live.Read(db, families);
+        s = ReadFiles(db, families, ours, &live);
     if (!s.ok())
         return s;
     Step("live");
     std::unique_lock<std::mutex> lock(mutex_);
-    tamis_diag diag = {};
-    Snapshot now = Now(store(), &diag);
-    if (!now)
-        return Status::IOError(Words(diag.code, diag));
-    refusal_ = OtherOf(now, live.tag);
+    refusal_ = OtherOf(now, ours);
     if (!refusal_.empty()) {
-        words = refusal_;
+        const std::string words = refusal_;
         lock.unlock();
         Complain(options_.store + ": " + words + ": no SST gets a filter");
         return Status::InvalidArgument(options_.store, words);
     }
     ForgetOlder(session);
-    if (BringAndConfirm(live, now, &words))
-        return Status::IOError(words);
-    for (const auto &one : live.files)
+    if (int err = Bring(live, ours, now, &diag))
+        return Status::IOError(Words(err, diag));
+    for (const auto &one : live)
         unlisted_.erase(one.first);
     Step("reconciled");
     return Status::OK();

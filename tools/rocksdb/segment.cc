@@ -84,31 +84,16 @@ Snapshot Now(tamis_store *store, tamis_diag *diag)
     return Snapshot(now, tamis_snapshot_release);
 }
 
-bool IsListed(const Snapshot &now, const Segment &s, bool *sealed)
-{
-    tamis_target target;
-    tamis_segment_info info;
-    /* An empty binding accepts any binding; here there must be none. */
-    if (tamis_snapshot_find(now.get(), s.name.data(), s.name.size(), s.binding.data(),
-                            s.binding.size(), 0, &target) ||
-        tamis_snapshot_segment(now.get(), target.slot - 1, &info) ||
-        info.binding_bytes != s.binding.size())
-        return false;
-    if (sealed)
-        *sealed = info.state == TAMIS_SEGMENT_SEALED;
-    return true;
-}
-
 size_t Find(const Snapshot &now, const std::string &name, tamis_segment_info *info)
 {
     return tamis_mirror_find(now.get(), name.data(), name.size(), info);
 }
 
-int Change::Begin(tamis_store *store, const std::string &tag, Snapshot now)
+int Change::Begin(tamis_store *store, const std::string &tag)
 {
     tamis_edit *edit;
     tag_ = tag;
-    now_ = now ? std::move(now) : Now(store, &diag_);
+    now_ = Now(store, &diag_);
     if (!now_)
         return diag_.code;
     int err = tamis_edit_begin(store, NULL, &edit, &diag_);
@@ -128,27 +113,9 @@ bool IsOf(const std::string &tag, const tamis_segment_info &info)
     return tamis_mirror_owner(tag.c_str(), &info) == MIRROR_THIS;
 }
 
-int Change::MakeRoom(const std::string &name)
-{
-    tamis_segment_info info;
-    size_t index = Find(now_, name, &info);
-    if (index == SIZE_MAX || gone_.count(name))
-        return 0;
-    if (IsOf(tag_, info)) {
-        gone_.insert(name);
-        return tamis_mirror_drop(edit_.get(), now_.get(), index, &diag_);
-    }
-    diag_ = {};
-    snprintf(diag_.what, sizeof diag_.what,
-             "the store has a segment of that name of %s",
-             tamis_mirror_owner_words(tag_.c_str(),
-                                      tamis_mirror_owner(tag_.c_str(), &info)));
-    return diag_.code = TAMIS_ERR_MISMATCH;
-}
-
 int Change::Put(const Segment &s, tamis_builder *builder)
 {
-    int err = MakeRoom(s.name);
+    int err = Drop(s.name);
     if (err)
         return err;
     if (builder) {
@@ -166,10 +133,17 @@ int Change::Put(const Segment &s, tamis_builder *builder)
 int Change::Drop(const std::string &name)
 {
     tamis_segment_info info;
-    size_t index = Find(now_, name, &info);
-    return index != SIZE_MAX && IsOf(tag_, info)
-               ? tamis_mirror_drop(edit_.get(), now_.get(), index, &diag_)
-               : 0;
+    if (Find(now_, name, &info) == SIZE_MAX || !IsOf(tag_, info))
+        return 0;
+    tamis_drop_if same = tamis_mirror_same(&info);
+    return tamis_edit_drop(edit_.get(), name.data(), name.size(), &same, &diag_);
+}
+
+int Change::Reconcile(const Snapshot &before, const std::vector<tamis_identity> &files)
+{
+    tamis_reconcile_options ours = {sizeof ours, tag_.data(), tag_.size(), nullptr};
+    return tamis_edit_reconcile(edit_.get(), before.get(), files.data(), files.size(),
+                                &ours, &diag_);
 }
 
 int Change::Commit()

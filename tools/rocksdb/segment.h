@@ -54,8 +54,6 @@ int NewBuilder(const struct tamis_store_info &store, uint64_t memory_limit,
                tamis_kind kind, Builder *out, tamis_diag *diag);
 /* The store's current segments; NULL if the call fails. */
 Snapshot Now(tamis_store *store, tamis_diag *diag);
-/* The same name and binding in the list. *sealed (may be NULL): with a filter. */
-bool IsListed(const Snapshot &now, const Segment &segment, bool *sealed);
 /* The number of the segment of this name; SIZE_MAX: there is none. */
 size_t Find(const Snapshot &now, const std::string &name, tamis_segment_info *info);
 
@@ -70,13 +68,14 @@ bool IsOf(const std::string &tag, const tamis_segment_info &info);
 class Change
 {
   public:
-    /* `now`: the snapshot that the change was decided by; NULL: a new one. */
-    int Begin(tamis_store *store, const std::string &tag, Snapshot now = nullptr);
-    /* Replaces the segment of that name: ERR_MISMATCH if it is of another database.
+    int Begin(tamis_store *store, const std::string &tag);
+    /* Replaces the segment of that name: ERR_EXISTS if it is of another database.
      * builder NULL: without a filter. */
     int Put(const Segment &segment, tamis_builder *builder);
     /* Drops the segment of that name; 0 if there is none, or another database's. */
     int Drop(const std::string &name);
+    /* Makes the database's segments those of these files; `before` is older. */
+    int Reconcile(const Snapshot &before, const std::vector<tamis_identity> &files);
     int Commit();
     const tamis_diag &diag() const
     {
@@ -84,10 +83,8 @@ class Change
     }
 
   private:
-    int MakeRoom(const std::string &name);
     std::string tag_;
     Snapshot now_;
-    std::set<std::string> gone_; /* names that this change has dropped */
     Edit edit_;
     tamis_diag diag_ = {};
 };

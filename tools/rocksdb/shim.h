@@ -21,6 +21,8 @@ extern const char kGathered[];
 /* The segment that says that the list is incomplete. */
 extern const char kMark[];
 
+using Bindings = std::map<std::string, std::string>; /* of files, by name */
+
 /* The keys of one SST, from the first to Finish(). */
 struct Gathered {
     std::string id; /* the value of kGathered; no two are the same */
@@ -107,11 +109,9 @@ class RocksShim : public std::enable_shared_from_this<RocksShim>
     int Put(const Segment &segment, tamis_builder *builder, std::string *words);
     void PutOrBare(const Segment &segment, tamis_builder *builder);
     int BeginChange(Change *change);
-    struct LiveSet;
-    /* These with the mutex held. */
-    std::set<std::string> Keep(const LiveSet &live) const;
-    int Bring(const LiveSet &live, const Snapshot &now, Change *change, bool *left);
-    int BringAndConfirm(const LiveSet &live, const Snapshot &now, std::string *words);
+    /* With the mutex held. `now` is older than the list of live files. */
+    int Bring(const Bindings &live, const std::string &tag, const Snapshot &now,
+              tamis_diag *diag);
 
     const RocksOptions options_;
     Store store_;

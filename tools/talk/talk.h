@@ -31,9 +31,15 @@ static inline int first_failure(int status, int next)
     return status != EXIT_DONE ? status : next;
 }
 
-static inline struct tamis_name name_of_text(const char *text)
+/* A segment's. */
+struct name {
+    const void *bytes;
+    size_t n_bytes;
+};
+
+static inline struct name name_of_text(const char *text)
 {
-    return (struct tamis_name){text, strlen(text)};
+    return (struct name){text, strlen(text)};
 }
 
 /* ==== process.c: the start and the end of each of our programs =================== */

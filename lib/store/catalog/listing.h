@@ -99,7 +99,6 @@ struct listed {
     int failure;  /* its record is refused, or it has too many chunks: a public code */
     bool is_new;  /* made in this transaction */
     bool changed; /* `now`, or a chunk */
-    bool unread;  /* a column stays: its name cannot be read, or it needs a tombstone */
     bool buries;  /* its tombstones are good */
     int unburied; /* why not, an errno or a code; 0: not tried, or good */
     /* A bit for each column. */
@@ -127,7 +126,6 @@ struct listings {
     uint64_t n_unread;           /* records that cannot be read */
     uint64_t n_newer;            /* of n_unread, for flags of a newer tamis */
     uint64_t n_missing; /* after listings_agree(): more are counted than are there */
-    bool astray_stays;  /* in an edit: a record that names a column of no pack */
 };
 int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *diag);
 void listings_free(struct listings *l);
@@ -207,11 +205,6 @@ int listings_lookup(struct listings *l, struct piece name, struct found *f,
                     struct tamis_diag *diag);
 /* Its record, or the one that it would have. A public code: it cannot be read. */
 int found_record(const struct found *f, struct piece name, struct record *r);
-/* Takes columns off the list whose names are not kept. A column whose name cannot be
- * read stays, and its pack is `unread`. An errno: a pack cannot be opened now. */
-typedef bool keeps_name_fn(void *ctx, struct piece name);
-int listings_retain(struct listings *l, keeps_name_fn *keeps, void *ctx,
-                    struct tamis_diag *diag);
 /* The record of this name no longer names its column. ERR_DAMAGED: no pack has the
  * column, so it cannot get a tombstone. */
 int listings_unname(struct listings *l, struct piece name, const struct pack_place *at,

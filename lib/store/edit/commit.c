@@ -12,17 +12,17 @@ struct locked {
 struct apply {
     struct tamis_edit *edit;
     const struct edit_op *op;
-    const struct edit_op *placed; /* the latest that was applied, as in the edit */
+    bool placed;           /* an operation has put segments by one file */
     struct names own;      /* OWN_PUT, or OWN_DROPPED, the latest; none that is only
                               put with others, by one file */
     struct buffer dropped; /* UUIDs */
-    struct buffer to_drop; /* of a retain: length bytes and names */
     struct listings list;  /* of the transaction */
     struct found found;    /* the segment that an operation is about */
     struct record record;  /* of it */
     struct locked *locked; /* growing filters that are to go */
     uint64_t n_refused;    /* records that are gone, and named who knows what */
     bool doubtful;         /* who knows whose record has gone? */
+    bool stays;            /* a segment that a reconcile may not drop unseen */
     struct tamis_diag *diag;
 };
 
@@ -39,19 +39,17 @@ static void apply_reset(struct apply *a)
 {
     unlock_dropped(a);
     names_clear(&a->own);
-    a->placed = NULL;
+    a->placed = false;
     a->dropped.n = 0;
     listings_free(&a->list);
-    a->to_drop.n = 0;
     a->n_refused = 0;
-    a->doubtful = false;
+    a->doubtful = a->stays = false;
 }
 
 static void apply_free(struct apply *a)
 {
     apply_reset(a);
     free(a->dropped.bytes);
-    free(a->to_drop.bytes);
 }
 
 /* A growing filter goes only while nobody is writing to it, or what the writer has
@@ -166,10 +164,24 @@ static int check_meant(struct apply *a, struct tamis_diag *diag)
                      op->bound ? "binding or filter" : "filter");
 }
 
+/* Drops the segment that was found. */
+static int drop_found(struct catalog_txn *t, struct apply *a, struct piece name,
+                      struct tamis_diag *diag)
+{
+    const struct found *f = &a->found;
+    int rc = f->value.at ? note_dropped(a, name, f->value)
+                         : listed_set(&a->list, f->pack,
+                                      le32_get(f->column.disk.column), false, diag);
+    if (!rc)
+        rc = names_set(&a->own, name.at, name.n, OWN_DROPPED);
+    if (rc || !f->value.at)
+        return no_memory(t, rc, diag);
+    return catalog_delete(t, name, diag);
+}
+
 static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
 {
     const struct edit_op *op = a->op;
-    const struct found *f = &a->found;
     struct piece name = {op->bytes, op->name_bytes};
     int rc = apply_look_up(&a->list, &a->own, name, &a->found, diag);
     if (rc == TAMIS_ERR_NO_SEGMENT && op->how.replaces && !op->how.only) {
@@ -178,16 +190,22 @@ static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag 
     }
     if (!rc)
         rc = check_meant(a, diag);
-    if (rc)
-        return rc;
-    rc = f->value.at ? note_dropped(a, name, f->value)
-                     : listed_set(&a->list, f->pack, le32_get(f->column.disk.column),
-                                  false, diag);
-    if (!rc)
-        rc = names_set(&a->own, name.at, name.n, OWN_DROPPED);
-    if (rc || !f->value.at)
-        return no_memory(t, rc, diag);
-    return catalog_delete(t, name, diag);
+    return rc ? rc : drop_found(t, a, name, diag);
+}
+
+static int put_value(struct catalog_txn *t, struct apply *a, struct piece name,
+                     struct piece value, struct tamis_diag *diag)
+{
+    int rc = catalog_replace(t, name, value, diag);
+    return rc ? rc : no_memory(t, names_set(&a->own, name.at, name.n, OWN_PUT), diag);
+}
+
+static int put_record(struct catalog_txn *t, struct apply *a, struct piece name,
+                      const struct record *r, struct tamis_diag *diag)
+{
+    uint8_t bytes[RECORD_MAX_BYTES];
+    size_t n = record_encode(r, name.at, name.n, bytes);
+    return put_value(t, a, name, (struct piece){bytes, n}, diag);
 }
 
 static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
@@ -200,46 +218,153 @@ static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *
     int rc = op->how.replaces ? apply_drop(t, a, diag)
              : known          ? 0
                               : apply_expect_none(&a->list, &a->own, name, diag);
+    return rc ? rc : put_value(t, a, name, value, diag);
+}
+
+/* The record changes, and where its filter is does not. A listed column is overridden
+ * by a record from then on. */
+static int apply_update(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
+{
+    const struct edit_op *op = a->op;
+    const struct found *f = &a->found;
+    struct piece name = {op->bytes, op->name_bytes};
+    struct record r;
+    int rc = apply_look_up(&a->list, &a->own, name, &a->found, diag);
     if (!rc)
-        rc = catalog_replace(t, name, value, diag);
-    return rc ? rc : no_memory(t, names_set(&a->own, name.at, name.n, OWN_PUT), diag);
-}
-
-static bool is_kept(void *ctx, struct piece name)
-{
-    struct apply *a = ctx;
-    bool puts;
-    return names_get(&a->op->keep, name.at, name.n) ||
-           names_get(&a->own, name.at, name.n) == OWN_PUT ||
-           edit_puts_placed(a->edit, a->placed, name, &puts, NULL) != 0 || puts;
-}
-
-/* Deleting moves what a cursor sees, so first the names are collected. */
-static int note_unkept(void *ctx, struct piece name, struct piece value)
-{
-    struct apply *a = ctx;
-    bool stays = is_kept(a, name);
-    uint8_t length[2] = {(uint8_t)name.n, (uint8_t)(name.n >> 8)};
-    int rc = stays ? 0 : placed_stays(&a->list, name, value, &stays, a->diag);
-    if (rc || stays)
+        rc = check_meant(a, diag);
+    if (rc)
         return rc;
-    rc = buffer_add(&a->to_drop, length, sizeof length);
-    if (!rc)
-        rc = buffer_add(&a->to_drop, name.at, name.n);
-    return rc ? rc : note_dropped(a, name, value);
+    rc = found_record(f, name, &r);
+    if (!rc && r.ro_compat)
+        rc = TAMIS_ERR_VERSION;
+    if (rc)
+        return diag_fail(diag, rc, t->catalog->path, "the segment's record: %s",
+                         tamis_strerror(rc));
+    r.compat = 0; /* SPEC.md §5.2 */
+    r.rank = op->rank;
+    if (op->binding.at)
+        edit_record_binding(&r, op->binding);
+    if (!f->value.at)
+        rc = listed_set(&a->list, f->pack, r.place.column, false, diag);
+    if (!rc && !f->value.at)
+        rc = listed_name(&a->list, f->pack, name, r.place.column, true, diag);
+    return rc ? rc : put_record(t, a, name, &r, diag);
 }
 
-static int apply_retain(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
+/* ---- only what is live ---- */
+
+static bool same_bytes(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
-    a->to_drop.n = 0;
-    int rc = catalog_each(t, note_unkept, a, diag);
-    for (size_t at = 0; !rc && at < a->to_drop.n;) {
-        const uint8_t *b = a->to_drop.bytes + at;
-        size_t n = (size_t)(b[0] | b[1] << 8);
-        rc = catalog_delete(t, (struct piece){b + 2, n}, diag);
-        at += 2 + n;
+    return a_bytes == b_bytes && (!a_bytes || memcmp(a, b, a_bytes) == 0);
+}
+
+/* Does the segment's binding begin with the scope? */
+static bool in_scope(const struct edit_live *live, const struct record *r)
+{
+    return r->binding_bytes >= live->scope.n &&
+           same_bytes(r->binding, live->scope.n, live->scope.at, live->scope.n);
+}
+
+/* Is what was found segment `index` of the snapshot, and may it go? It may have been
+ * packed since. Nothing else tells a segment without a filter and a binding
+ * than when it was put. A record that cannot be read must be the same, byte for byte.
+ */
+static bool may_go(struct apply *a, size_t index, const struct tamis_segment_info *info)
+{
+    const struct edit_live *live = a->op->live;
+    const struct found *f = &a->found;
+    struct record *r = &a->record;
+    if (!info->state)
+        return is_loose(live->snapshot, index) && f->value.at && !live->scope.n &&
+               entry_is(live->snapshot->entries[index], f->value);
+    return found_record(f, (struct piece){info->name, info->name_bytes}, r) == 0 &&
+           in_scope(live, r) && memcmp(info->uuid, r->uuid, UUID_BYTES) == 0 &&
+           same_bytes(info->binding, info->binding_bytes, r->binding,
+                      r->binding_bytes) &&
+           (r->state != RECORD_NO_FILTER || info->created == r->created);
+}
+
+/* Drops a segment of the snapshot whose file is not live. */
+static int drop_dead(struct catalog_txn *t, struct apply *a, size_t index,
+                     struct tamis_diag *diag)
+{
+    struct tamis_segment_info info;
+    bool stays = false;
+    int rc = TAMIS_ERR_DAMAGED; /* the name cannot be read */
+    tamis_snapshot_segment(a->op->live->snapshot, index, &info);
+    struct piece name = {info.name, info.name_bytes};
+    if (name.at && (names_get(&a->op->live->names, name.at, name.n) ||
+                    names_get(&a->own, name.at, name.n) == OWN_PUT))
+        return 0;
+    if (name.at)
+        rc = apply_look_up(&a->list, &a->own, name, &a->found, diag);
+    if (rc > 0 || rc == TAMIS_ERR_CATALOG)
+        return rc;
+    diag_clear(diag);
+    a->stays |= rc && rc != TAMIS_ERR_NO_SEGMENT;
+    if (rc || !may_go(a, index, &info))
+        return 0;
+    rc = placed_stays(&a->list, name, &a->found, &stays, diag);
+    a->stays |= stays;
+    return rc || stays ? rc : drop_found(t, a, name, diag);
+}
+
+/* A file's segment stays, or is registered bare. A record that cannot be read stays: it
+ * excludes no key. */
+static int apply_file(struct catalog_txn *t, struct apply *a,
+                      const struct edit_file *file, bool *is_new,
+                      struct tamis_diag *diag)
+{
+    char text[NAME_TEXT_BYTES];
+    const struct edit_live *live = a->op->live;
+    struct tamis_segment_info info;
+    struct piece name = file->name;
+    struct record r;
+    enum tamis_reason why;
+    uint32_t slot;
+    int rc = apply_look_up(&a->list, &a->own, name, &a->found, diag);
+    *is_new = false;
+    if (!rc &&
+        (found_record(&a->found, name, &r) || !file->binding.at ||
+         same_bytes(r.binding, r.binding_bytes, file->binding.at, file->binding.n)))
+        return 0;
+    if (rc == TAMIS_ERR_NO_SEGMENT)
+        diag_clear(diag);
+    else if (rc)
+        return rc;
+    else if (snapshot_slot(live->snapshot, name.at, name.n, NULL, &slot, &why) ||
+             tamis_snapshot_segment(live->snapshot, slot - 1, &info) ||
+             !may_go(a, slot - 1, &info))
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, t->catalog->path,
+                         "segment '%s' has another binding, since the snapshot, or "
+                         "out of scope",
+                         name_text(text, name.at, name.n));
+    else if ((rc = drop_found(t, a, name, diag)) != 0)
+        return rc;
+    *is_new = true;
+    r = edit_bare_record(file->binding, 0);
+    return put_record(t, a, name, &r, diag);
+}
+
+static int apply_reconcile(struct catalog_txn *t, struct apply *a,
+                           struct tamis_diag *diag)
+{
+    const struct edit_live *live = a->op->live;
+    bool is_new;
+    int rc = 0;
+    if (live->snapshot->number >= a->list.number)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, t->catalog->path,
+                         "an older catalog was put back since the snapshot");
+    for (size_t i = 0; i < live->n && !rc; i++) {
+        rc = apply_file(t, a, &live->files[i], &is_new, diag);
+        if (live->is_new)
+            live->is_new[i] = is_new;
     }
-    return rc ? rc : listings_retain(&a->list, is_kept, a, diag);
+    for (size_t i = 0; !rc && tamis_snapshot_next(live->snapshot, &i); i++)
+        rc = drop_dead(t, a, i, diag);
+    for (size_t i = 0; i < a->list.n; i++)
+        a->stays |= a->list.all[i].failure != 0;
+    return rc;
 }
 
 /* ---- attached files keep their UUIDs: no two segments may share one ---- */
@@ -308,10 +433,11 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
             rc = apply_drop(t, a, diag);
         else if (a->op->kind == EDIT_PACK)
             rc = place_columns(&a->list, a->op, &a->own, &a->dropped, diag);
+        else if (a->op->kind == EDIT_UPDATE)
+            rc = apply_update(t, a, diag);
         else
-            rc = apply_retain(t, a, diag);
-        if (op_n_names(a->op) && a->op->placed)
-            a->placed = a->op;
+            rc = apply_reconcile(t, a, diag);
+        a->placed |= op_puts_placed(a->op);
     }
     if (!rc && a->n_refused && !(rc = listings_note_named(&a->list, diag)))
         rc = listings_forgive(&a->list, a->n_refused, &forgiven, diag);
@@ -364,6 +490,10 @@ static bool unlink_dropped(struct apply *a)
 static void remove_rest(struct apply *a)
 {
     diag_clear(a->diag);
+    if (a->stays)
+        edit_note_stays(a->diag, 0, a->edit->catalog->path,
+                        "segments stay listed whose packs cannot be read, or cannot be "
+                        "given tombstones: repair the store");
     bool done = placed_settle(a->edit, &a->list, a->diag);
     if (!(unlink_dropped(a) && done) || a->n_refused) /* it may keep a file */
         atomic_store(&a->edit->catalog->swept, false);

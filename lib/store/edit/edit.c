@@ -87,7 +87,11 @@ static void edit_op_free(struct edit_op *op)
 {
     if (!op)
         return;
-    names_clear(&op->keep);
+    if (op->live) {
+        names_clear(&op->live->names);
+        tamis_snapshot_release(op->live->snapshot);
+        free(op->live);
+    }
     if (op->how.as)
         entry_release(op->how.as);
     placed_free(op->placed);
@@ -161,12 +165,44 @@ int edit_usable(struct tamis_edit *e, struct tamis_diag *diag)
     return rc;
 }
 
+/* ---- arguments ---- */
+
+static int edit_check_name(const struct tamis_edit *e, const void *name,
+                           size_t name_bytes, struct tamis_diag *diag)
+{
+    if (segment_name_valid(name, name_bytes))
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
+                     "a segment's name is 1 to 255 bytes without NUL, not these %zu",
+                     name_bytes);
+}
+
+int edit_check_put(struct tamis_edit *e, const void *name, size_t name_bytes,
+                   struct tamis_segment_options *opt,
+                   const struct tamis_segment_options *theirs, struct tamis_diag *diag)
+{
+    int rc = edit_usable(e, diag);
+    if (!rc)
+        rc = edit_check_name(e, name, name_bytes, diag);
+    if (rc)
+        return rc;
+    if ((rc = options_copy(opt, sizeof *opt, theirs)))
+        return diag_fail(diag, rc, e->catalog->path, "size of the option struct");
+    if (!opt->binding)
+        opt->binding_bytes = 0;
+    if (opt->binding_bytes <= BINDING_MAX_BYTES)
+        return 0;
+    return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
+                     "a binding is at most %d bytes, not %zu", BINDING_MAX_BYTES,
+                     opt->binding_bytes);
+}
+
 /* ---- the list of operations ---- */
 
 struct edit_op *op_of_value(enum edit_kind kind, const void *name, size_t name_bytes,
-                            const void *value, size_t n)
+                            const void *value, size_t n, size_t n_more)
 {
-    struct edit_op *op = calloc(1, sizeof *op + name_bytes + n);
+    struct edit_op *op = calloc(1, sizeof *op + name_bytes + n + n_more);
     if (!op)
         return NULL;
     op->kind = kind;
@@ -183,37 +219,26 @@ struct expected {
     struct tamis_edit *edit;
     struct listings list;
     struct piece name;
-    bool present;
-    const struct edit_op *op;
-    uint32_t first, n; /* of its names; none: the name is given */
-    bool looked;       /* the catalog was asked; the commit asks again */
+    bool present, looked; /* looked: the catalog was asked; the commit asks again */
 };
 
 /* Looks the name up after the operations so far: 0, or ERR_NO_SEGMENT. */
 static int state_locked(struct expected *x, struct tamis_diag *diag)
 {
     struct tamis_edit *e = x->edit;
-    const void *name = x->name.at;
-    size_t name_bytes = x->name.n;
     struct found f;
-    uint32_t touched = names_get(&e->touched, name, name_bytes);
-    bool puts;
+    uint32_t touched = names_get(&e->touched, x->name.at, x->name.n);
+    if (e->unsure)
+        return x->present ? 0 : TAMIS_ERR_NO_SEGMENT;
     if (touched)
         return touched == EDIT_PUT + 1 ? 0 : TAMIS_ERR_NO_SEGMENT;
-    int rc = edit_puts_placed(e, e->placed, x->name, &puts, diag);
-    if (rc || puts)
-        return rc;
-    for (size_t i = 0; e->n_retains && i < e->n_ops; i++)
-        if (e->ops[i]->kind == EDIT_RETAIN &&
-            !names_get(&e->ops[i]->keep, name, name_bytes))
-            return TAMIS_ERR_NO_SEGMENT;
     if (x->looked)
         return TAMIS_ERR_NO_SEGMENT;
-    rc = listings_lookup(&x->list, x->name, &f, diag);
-    if (rc == TAMIS_ERR_NO_SEGMENT && !x->n) {
+    int rc = listings_lookup(&x->list, x->name, &f, diag);
+    if (rc == TAMIS_ERR_NO_SEGMENT) {
         e->absent_at = x->list.number;
-        memcpy(e->absent, name, name_bytes);
-        e->absent[name_bytes] = 0;
+        memcpy(e->absent, x->name.at, x->name.n);
+        e->absent[x->name.n] = 0;
     }
     return rc;
 }
@@ -245,15 +270,9 @@ static int expect_locked(struct expected *x, struct tamis_diag *diag)
 static int expect_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct expected *x = ctx;
-    uint8_t room[NAME_MAX_BYTES];
     int rc = listings_load(&x->list, t, diag);
-    if (!rc && !x->n)
+    if (!rc)
         rc = expect_locked(x, diag);
-    for (uint32_t i = 0; i < x->n && !rc; i++) {
-        rc = op_name(x->edit, x->op, x->first + i, room, &x->name, diag);
-        if (!rc)
-            rc = expect_locked(x, diag);
-    }
     listings_free(&x->list);
     return rc;
 }
@@ -274,37 +293,28 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
 static void append_locked(struct tamis_edit *e, struct edit_op *op)
 {
     uint32_t fate = (op->kind == EDIT_DROP ? EDIT_DROP : EDIT_PUT) + 1;
-    uint8_t room[NAME_MAX_BYTES];
-    struct piece name;
-    for (uint32_t i = 0; i < op_n_names(op) && (!op->placed || e->touched.n); i++)
-        if (op_name(e, op, i, room, &name, NULL) == 0 &&
-            (!op->placed || names_get(&e->touched, name.at, name.n)))
-            names_set(&e->touched, name.at, name.n, fate);
-    if (op->placed && op_n_names(op)) {
-        op->before = e->placed;
-        e->placed = op;
+    if (op->kind == EDIT_RECONCILE || op_puts_placed(op)) {
+        e->unsure = true;
+        e->absent_at = 0;
+    } else if (op->kind != EDIT_PACK) {
+        names_set(&e->touched, op->bytes, op->name_bytes, fate);
     }
     e->ops[e->n_ops++] = op;
-    e->n_retains += op->kind == EDIT_RETAIN;
     e->n_attached += op->how.attached;
 }
 
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag)
 {
-    enum { AT_ONCE = 1024 }; /* a transaction keeps pages from being used again */
+    bool puts = op->kind == EDIT_PUT && !op->how.only;
     struct expected x = {
-        .edit = e, .op = op, .present = op->kind == EDIT_DROP || op->how.only};
-    uint32_t n = op->how.replaces && !op->how.only ? 0 : op_n_names(op);
+        .edit = e, .name = {op->bytes, op->name_bytes}, .present = !puts};
     int rc = 0;
     pthread_mutex_lock(&e->mutex);
-    if (op->kind == EDIT_PUT && !op->how.replaces) { /* edit_put_begin() found none */
-        x.name = (struct piece){op->bytes, op->name_bytes};
+    if (puts && !op->how.replaces) { /* edit_put_begin() found none */
         x.looked = true;
         op->absent_at = absent_at(e, x.name);
         rc = expect_locked(&x, diag);
-    }
-    for (; !x.looked && x.first < n && !rc; x.first += x.n) {
-        x.n = n - x.first < AT_ONCE ? n - x.first : AT_ONCE;
+    } else if (!puts && !op->placed && !op->live) {
         rc = catalog_read(e->catalog, expect_in, &x, diag);
     }
     if (!rc) { /* then nothing below can fail */
@@ -323,65 +333,124 @@ int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *dia
     return rc;
 }
 
-int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
-                    const struct tamis_drop_if *only_if, struct tamis_diag *diag)
+static struct piece copy_bytes(uint8_t **to, const void *from, size_t n)
 {
+    struct piece copy = {from ? *to : NULL, from ? n : 0};
+    if (copy.n)
+        memcpy(*to, from, n);
+    *to += copy.n;
+    return copy;
+}
+
+/* A drop, or an update. */
+static int append_if(struct tamis_edit *e, enum edit_kind kind, const void *name,
+                     size_t name_bytes, const struct tamis_drop_if *only_if,
+                     const struct tamis_segment_options *options,
+                     struct tamis_diag *diag)
+{
+    struct tamis_segment_options to;
     struct tamis_drop_if any = {.uuid = NULL};
     const struct tamis_drop_if *only = only_if ? only_if : &any;
     size_t n = only->is_bound ? only->binding_bytes : 0;
-    int rc = edit_usable(edit, diag);
+    int rc = edit_check_put(e, name, name_bytes, &to, options, diag);
     if (rc)
         return rc;
-    const char *store = edit->catalog->path;
-    if (!segment_name_valid(name, name_bytes))
-        return diag_fail(diag, TAMIS_ERR_RANGE, store,
-                         "a segment's name is 1 to 255 bytes without NUL");
     if (n > TAMIS_BINDING_MAX || (n && !only->binding))
-        return diag_fail(diag, TAMIS_ERR_RANGE, store, "a binding is 0 to 64 bytes");
-    struct edit_op *op = op_of_value(EDIT_DROP, name, name_bytes, only->binding, n);
+        return diag_fail(diag, TAMIS_ERR_RANGE, e->catalog->path,
+                         "a binding is 0 to 64 bytes");
+    struct edit_op *op =
+        op_of_value(kind, name, name_bytes, only->binding, n, to.binding_bytes);
     if (!op)
-        return diag_errno(diag, ENOMEM, store, "noting the drop");
+        return diag_errno(diag, ENOMEM, e->catalog->path, "noting the change");
     op->bound = only->is_bound;
     op->how.only = only->uuid != NULL;
     if (op->how.only)
         memcpy(op->how.old, only->uuid, UUID_BYTES);
-    return edit_append(edit, op, diag);
+    uint8_t *more = op->bytes + name_bytes + n;
+    op->binding = copy_bytes(&more, to.binding, to.binding_bytes);
+    op->rank = to.rank;
+    return edit_append(e, op, diag);
 }
 
-static int keep_names(struct edit_op *op, const struct tamis_name *names, size_t n)
+int tamis_edit_drop(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                    const struct tamis_drop_if *only_if, struct tamis_diag *diag)
 {
-    uint8_t *at = op->bytes;
+    return append_if(edit, EDIT_DROP, name, name_bytes, only_if, NULL, diag);
+}
+
+int tamis_edit_update(struct tamis_edit *edit, const void *name, size_t name_bytes,
+                      const struct tamis_segment_options *to,
+                      const struct tamis_drop_if *only_if, struct tamis_diag *diag)
+{
+    return append_if(edit, EDIT_UPDATE, name, name_bytes, only_if, to, diag);
+}
+
+/* ---- the files that are live ---- */
+
+static int check_live(const struct tamis_edit *e, const struct tamis_snapshot *snapshot,
+                      const struct tamis_identity *files, size_t n, size_t *n_bytes,
+                      struct tamis_diag *diag)
+{
+    const char *store = e->catalog->path;
     int rc = 0;
+    if (!snapshot || snapshot->dir != e->catalog->filters)
+        return diag_fail(diag, TAMIS_ERR_MISMATCH, store,
+                         "the snapshot is of another store");
+    if (n && !files)
+        return diag_fail(diag, TAMIS_ERR_RANGE, store, "no files");
     for (size_t i = 0; i < n && !rc; i++) {
-        if (!segment_name_valid(names[i].bytes, names[i].n_bytes))
-            continue; /* no segment has it */
-        memcpy(at, names[i].bytes, names[i].n_bytes);
-        rc = names_set(&op->keep, at, names[i].n_bytes, 1);
-        at += names[i].n_bytes;
+        size_t bound = files[i].binding ? files[i].binding_bytes : 0;
+        rc = edit_check_name(e, files[i].name, files[i].name_bytes, diag);
+        if (!rc && bound > TAMIS_BINDING_MAX)
+            rc = diag_fail(diag, TAMIS_ERR_RANGE, store, "a binding is 0 to 64 bytes");
+        *n_bytes += files[i].name_bytes + bound;
     }
     return rc;
 }
 
-int tamis_edit_retain(struct tamis_edit *edit, const struct tamis_name *names, size_t n,
-                      struct tamis_diag *diag)
+static int copy_live(struct edit_op *op, const struct tamis_identity *files, size_t n,
+                     const struct tamis_reconcile_options *o)
 {
+    uint8_t *to = op->bytes;
+    struct edit_live *live = op->live =
+        calloc(1, sizeof *live + n * sizeof live->files[0]);
+    int rc = live ? 0 : ENOMEM;
+    for (size_t i = 0; i < n && !rc; i++) {
+        struct edit_file *f = &live->files[i];
+        f->name = copy_bytes(&to, files[i].name, files[i].name_bytes);
+        f->binding = copy_bytes(&to, files[i].binding, files[i].binding_bytes);
+        rc = names_set(&live->names, f->name.at, f->name.n, 1);
+    }
+    if (rc)
+        return rc;
+    live->n = n;
+    live->scope = copy_bytes(&to, o->scope, o->scope_bytes);
+    live->is_new = o->is_new;
+    return 0;
+}
+
+int tamis_edit_reconcile(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
+                         const struct tamis_identity *files, size_t n,
+                         const struct tamis_reconcile_options *opt,
+                         struct tamis_diag *diag)
+{
+    struct tamis_reconcile_options o;
     int rc = edit_usable(edit, diag);
     if (rc)
         return rc;
-    if (n && !names)
-        return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path, "no names");
-    size_t n_bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        if (segment_name_valid(names[i].bytes, names[i].n_bytes))
-            n_bytes += names[i].n_bytes;
-    struct edit_op *op = calloc(1, sizeof *op + n_bytes);
-    if (!op)
-        return diag_errno(diag, ENOMEM, edit->catalog->path, "noting the names");
-    op->kind = EDIT_RETAIN;
-    rc = keep_names(op, names, n);
+    const char *store = edit->catalog->path;
+    if ((rc = options_copy(&o, sizeof o, opt)) != 0)
+        return diag_fail(diag, rc, store, "size of the option struct");
+    size_t n_bytes = o.scope ? o.scope_bytes : 0;
+    rc = check_live(edit, snapshot, files, n, &n_bytes, diag);
+    if (rc)
+        return rc;
+    struct edit_op *op = op_of_value(EDIT_RECONCILE, "", 0, NULL, 0, n_bytes);
+    rc = op ? copy_live(op, files, n, &o) : ENOMEM;
     if (rc) {
         edit_op_free(op);
-        return diag_errno(diag, rc, edit->catalog->path, "noting the names");
+        return diag_errno(diag, rc, store, "noting the files");
     }
+    op->live->snapshot = snapshot_hold(snapshot);
     return edit_append(edit, op, diag);
 }

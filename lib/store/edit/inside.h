@@ -16,7 +16,19 @@ bool sweep_orphans(struct catalog *c, int dir, size_t *n_gone);
 
 /* ==== edit.c, put.c, commit.c ==== */
 
-enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_RETAIN, EDIT_PACK };
+enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_UPDATE, EDIT_RECONCILE, EDIT_PACK };
+
+/* A reconcile's live files, and what may go. Its pieces lie in the operation. */
+struct edit_live {
+    struct tamis_snapshot *snapshot;
+    struct names names; /* of the files */
+    struct piece scope;
+    uint8_t *is_new; /* the caller's; may be NULL */
+    size_t n;
+    struct edit_file {
+        struct piece name, binding; /* binding.at NULL: any */
+    } files[];
+};
 
 struct edit_put {
     bool attached;
@@ -41,15 +53,17 @@ struct edit_op {
     bool has_file; /* put: this edit wrote the file of this uuid */
     bool listed;   /* put: the record has a list, with list_uuid */
     bool has_list; /* and this edit wrote it */
-    bool bound;    /* drop: if the record's binding is `value` */
+    bool bound;    /* drop, update: if the record's binding is `value` */
     struct edit_put how;
     uint8_t uuid[UUID_BYTES], list_uuid[UUID_BYTES];
-    struct names keep;        /* retain */
+    struct piece binding; /* update: the new one; at NULL: the same */
+    uint32_t rank;        /* and the new rank */
+    struct edit_live *live;
     struct edit_pack *placed; /* EDIT_PACK */
-    struct edit_op *before;   /* another one whose names its file has */
     uint64_t absent_at;       /* put: the edit's, if it is for this name; else 0 */
     size_t name_bytes, value_bytes;
-    uint8_t bytes[]; /* name, record; bound drop: name, binding; retain: names */
+    uint8_t bytes[]; /* name, record; drop, update: name, binding, new binding;
+                        reconcile: names and bindings */
 };
 
 /* By how much the filters put so far are better than their targets. */
@@ -67,10 +81,11 @@ struct tamis_edit {
     pthread_mutex_t mutex;    /* over all below */
     struct edit_op **ops;
     size_t n_ops, max_ops;
-    struct edit_op *placed; /* the latest operation whose names its file has */
-    size_t n_retains, n_attached;
-    struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest; none
-                             that is only put with others, by one file */
+    size_t n_attached;
+    /* After a reconcile, or a put of segments that a file names, the commit alone knows
+     * which names exist. */
+    bool unsure;
+    struct names touched; /* name -> EDIT_PUT + 1 or EDIT_DROP + 1, the latest */
     struct balance balance;
     uint64_t absent_at; /* the transaction that had no segment `absent`; 0: none */
     uint8_t absent[NAME_MAX_BYTES + 1];
@@ -78,6 +93,10 @@ struct tamis_edit {
 /* ERR_READ_ONLY if it is for dry runs alone, which edit_alive() allows. */
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
 int edit_alive(struct tamis_edit *e, struct tamis_diag *diag);
+/* edit_usable(), and checks the name and the options, which it copies to *opt. */
+int edit_check_put(struct tamis_edit *e, const void *name, size_t name_bytes,
+                   struct tamis_segment_options *opt,
+                   const struct tamis_segment_options *theirs, struct tamis_diag *diag);
 /* ERR_EXISTS: the segment would exist after a commit now. The catalog may change. */
 int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
                      struct tamis_diag *diag);
@@ -85,11 +104,15 @@ int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
  * it. */
 int edit_append(struct tamis_edit *e, struct edit_op *op, struct tamis_diag *diag);
 struct edit_op *op_of_value(enum edit_kind kind, const void *name, size_t name_bytes,
-                            const void *value, size_t n);
+                            const void *value, size_t n, size_t n_more);
 void edit_unlink_written(const struct tamis_edit *e);
 void edit_free(struct tamis_edit *e);
 
-/* ---- put.c, for derive.c and packer.c as well ---- */
+/* ---- put.c, for the others ---- */
+
+/* The record of a segment without a filter. */
+struct record edit_bare_record(struct piece binding, uint32_t rank);
+void edit_record_binding(struct record *r, struct piece binding);
 
 /* Checks the options, which it copies to *opt, and that they may put this name. */
 int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
@@ -164,15 +187,8 @@ int pack_make(struct tamis_edit *e, struct pack_job *job, bool dry_run,
 
 /* ==== place.c: segments that share a file, and how they come and go ==== */
 
-/* Segments that an operation puts or drops: how many, and the name of one, which may be
- * in `room`. ERR_DAMAGED. */
-uint32_t op_n_names(const struct edit_op *op);
-int op_name(const struct tamis_edit *e, const struct edit_op *op, uint32_t i,
-            uint8_t room[NAME_MAX_BYTES], struct piece *name, struct tamis_diag *diag);
-/* Does this operation (may be NULL), or one before it, put the segment with others, by
- * one file? A later drop is noted elsewhere. A code: perhaps. */
-int edit_puts_placed(const struct tamis_edit *e, const struct edit_op *placed,
-                     struct piece name, bool *puts, struct tamis_diag *diag);
+/* Does the operation put the segments that a file names? */
+bool op_puts_placed(const struct edit_op *op);
 void placed_free(struct edit_pack *p); /* may be NULL */
 /* While the edit is applied, `own` has the latest that it did to names. A name was in
  * one place: once this edit has dropped it there, it is nowhere. */
@@ -186,10 +202,10 @@ int apply_expect_none(struct listings *l, const struct names *own, struct piece 
  * yet, or is still the one that was moved (R18). `files` gets UUIDs of files to go. */
 int place_columns(struct listings *l, const struct edit_op *op, struct names *own,
                   struct buffer *files, struct tamis_diag *diag);
-/* Must a record stay that a retain does not keep, because its place in a file cannot be
- * given up? A refused record may have any place that is counted. */
-int placed_stays(struct listings *l, struct piece name, struct piece value, bool *stays,
-                 struct tamis_diag *diag);
+/* Must a segment stay that a reconcile does not keep, because its place in a file
+ * cannot be given up? A refused record may have any place that is counted. */
+int placed_stays(struct listings *l, struct piece name, const struct found *f,
+                 bool *stays, struct tamis_diag *diag);
 /* After the commit: gives up places that are not used any more, and files without a
  * used place, in a write transaction of its own (R18). *diag says what stays. False:
  * something failed, and a sweep has to do it. */

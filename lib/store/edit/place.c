@@ -27,49 +27,38 @@ void edit_note_stays(struct tamis_diag *diag, int rc, const char *file,
     diag->code = 0; /* the edit is done */
 }
 
-/* Notes that a retain could not read the names of all of the pack's segments. */
-static void note_unread(const struct tamis_edit *e, const struct listed *p,
-                        struct tamis_diag *diag)
-{
-    char name[FILTER_NAME_BYTES], path[STORE_PATH_BYTES];
-    filter_file_name(p->uuid, name);
-    filters_dir_path(e->catalog->filters, name, path);
-    edit_note_stays(diag, 0, path,
-                    "segments of this pack stay listed: their names cannot be read, or "
-                    "they could not be given tombstones");
-}
-
-/* Notes a pack whose columns could not be given tombstones, and the segments that stay
- * for that. */
-static int note_pack(struct listings *l, struct listed *p, bool *stays,
-                     struct tamis_diag *diag)
+/* An errno: it cannot be told now whether the pack's columns can get tombstones. */
+static int pack_stays(struct listings *l, struct listed *p, bool *stays,
+                      struct tamis_diag *diag)
 {
     int rc = p->failure ? p->failure : listed_buries(l, p);
-    p->unread |= rc != 0;
     *stays |= rc != 0;
     return rc > 0 && rc != ENOENT
                ? diag_errno(diag, rc, l->txn->catalog->path, "opening tombstones")
                : 0;
 }
 
-int placed_stays(struct listings *l, struct piece name, struct piece value, bool *stays,
-                 struct tamis_diag *diag)
+int placed_stays(struct listings *l, struct piece name, const struct found *f,
+                 bool *stays, struct tamis_diag *diag)
 {
     unsigned n;
-    const struct part_disk *part = record_parts(value.at, value.n, name.at, name.n, &n);
     int rc = 0;
     *stays = false;
+    if (!f->value.at)
+        return pack_stays(l, f->pack, stays, diag);
+    const struct part_disk *part =
+        record_parts(f->value.at, f->value.n, name.at, name.n, &n);
     for (size_t i = 0; !part && i < l->n && !rc; i++)
         if (l->all[i].failure || l->all[i].now.n_overridden)
-            rc = note_pack(l, &l->all[i], stays, diag);
+            rc = pack_stays(l, &l->all[i], stays, diag);
     for (; n > 0 && !rc; n--, part++) {
         struct pack_place at = part_place(part);
         if (part->kind != PART_COLUMN)
             continue;
         if (listings_lack(l, &at))
-            l->astray_stays = *stays = true;
+            *stays = true;
         else
-            rc = note_pack(l, listings_find(l, at.uuid), stays, diag);
+            rc = pack_stays(l, listings_find(l, at.uuid), stays, diag);
     }
     return rc;
 }
@@ -123,13 +112,7 @@ bool placed_settle(struct tamis_edit *e, struct listings *l, struct tamis_diag *
         bool gone = l->all[i].changed && listed_is_gone(&l->all[i]);
         any |= gone || (l->all[i].changed && l->all[i].freed);
         last = gone ? 0 : last; /* records will be read */
-        if (l->all[i].unread)
-            note_unread(e, &l->all[i], diag);
     }
-    if (l->astray_stays)
-        edit_note_stays(diag, 0, e->catalog->path,
-                        "segments whose records name columns of no pack stay: repair "
-                        "the store");
     open_packs_forget(e->catalog, l);
     if (!any || (catalog_write(e->catalog, &e->wait, last, bury, &b, NULL, NULL) == 0 &&
                  b.done))
@@ -205,11 +188,9 @@ void placed_free(struct edit_pack *p)
     free(p);
 }
 
-uint32_t op_n_names(const struct edit_op *op)
+bool op_puts_placed(const struct edit_op *op)
 {
-    if (op->placed)
-        return op->placed->open ? op->placed->n_columns : 0;
-    return op->kind != EDIT_RETAIN;
+    return op->placed && op->placed->open;
 }
 
 /* The name that the new pack has for a column. */
@@ -223,27 +204,6 @@ static int name_in(const struct catalog *c, const struct open_pack *open, uint32
         return not_read(c, rc, diag);
     *name = (struct piece){room, col.disk.name_bytes};
     memcpy(room, column_name(&col).at, name->n);
-    return 0;
-}
-
-int op_name(const struct tamis_edit *e, const struct edit_op *op, uint32_t i,
-            uint8_t room[NAME_MAX_BYTES], struct piece *name, struct tamis_diag *diag)
-{
-    *name = (struct piece){op->bytes, op->name_bytes};
-    return op->placed ? name_in(e->catalog, op->placed->open, i, room, name, diag) : 0;
-}
-
-int edit_puts_placed(const struct tamis_edit *e, const struct edit_op *placed,
-                     struct piece name, bool *puts, struct tamis_diag *diag)
-{
-    struct column col;
-    *puts = false;
-    for (const struct edit_op *op = placed; op && !*puts; op = op->before) {
-        int rc = pack_find(op->placed->open->filter, name.at, name.n, false, &col);
-        *puts = !rc;
-        if (rc && rc != TAMIS_ERR_NO_SEGMENT)
-            return not_read(e->catalog, rc, diag);
-    }
     return 0;
 }
 

@@ -9,25 +9,8 @@ int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
                    struct tamis_segment_options *opt,
                    const struct tamis_segment_options *theirs, struct tamis_diag *diag)
 {
-    int rc = edit_usable(e, diag);
-    if (rc)
-        return rc;
-    const char *store = e->catalog->path;
-    if (!segment_name_valid(name, name_bytes))
-        return diag_fail(
-            diag, TAMIS_ERR_RANGE, store,
-            "a segment's name is 1 to 255 bytes without NUL, not these %zu",
-            name_bytes);
-    rc = options_copy(opt, sizeof *opt, theirs);
-    if (rc)
-        return diag_fail(diag, rc, store, "size of the option struct");
-    if (!opt->binding)
-        opt->binding_bytes = 0;
-    if (opt->binding_bytes > BINDING_MAX_BYTES)
-        return diag_fail(diag, TAMIS_ERR_RANGE, store,
-                         "a binding is at most %d bytes, not %zu", BINDING_MAX_BYTES,
-                         opt->binding_bytes);
-    return opt->replace ? 0 : edit_expect_none(e, name, name_bytes, diag);
+    int rc = edit_check_put(e, name, name_bytes, opt, theirs, diag);
+    return rc || opt->replace ? rc : edit_expect_none(e, name, name_bytes, diag);
 }
 
 struct tamis_identity edit_identity(const struct tamis_edit *e, struct piece name,
@@ -47,6 +30,22 @@ void edit_new_file(uint8_t uuid[UUID_BYTES], char file[FILTER_NAME_BYTES])
 }
 
 /* ---- records ---- */
+
+void edit_record_binding(struct record *r, struct piece binding)
+{
+    r->binding_bytes = (uint8_t)binding.n;
+    memset(r->binding, 0, sizeof r->binding);
+    if (binding.n)
+        memcpy(r->binding, binding.at, binding.n);
+}
+
+struct record edit_bare_record(struct piece binding, uint32_t rank)
+{
+    struct record r = {
+        .state = RECORD_NO_FILTER, .rank = rank, .created = io_calls.now()};
+    edit_record_binding(&r, binding);
+    return r;
+}
 
 void edit_record_range(struct record *r, const struct key_range *range)
 {
@@ -79,7 +78,7 @@ int edit_put_append(struct tamis_edit *e, const void *name, size_t name_bytes,
     bool has_file = r->state != RECORD_NO_FILTER;
     bool has_list = record_listed(r) && !how->keeps_list;
     size_t n = record_encode(r, name, name_bytes, value);
-    struct edit_op *op = op_of_value(EDIT_PUT, name, name_bytes, value, n);
+    struct edit_op *op = op_of_value(EDIT_PUT, name, name_bytes, value, n, 0);
     int rc;
     if (op) {
         memcpy(op->uuid, r->uuid, UUID_BYTES);
@@ -251,14 +250,8 @@ int tamis_edit_put_bare(struct tamis_edit *edit, const void *name, size_t name_b
     int rc = edit_put_begin(edit, name, name_bytes, &ours, opt, diag);
     if (rc)
         return rc;
-    struct record r = {
-        .state = RECORD_NO_FILTER,
-        .binding_bytes = (uint8_t)ours.binding_bytes,
-        .rank = ours.rank,
-        .created = io_calls.now(),
-    };
-    if (ours.binding_bytes)
-        memcpy(r.binding, ours.binding, ours.binding_bytes);
+    struct record r =
+        edit_bare_record((struct piece){ours.binding, ours.binding_bytes}, ours.rank);
     struct edit_put how = {.replaces = ours.replace};
     return edit_put_append(edit, name, name_bytes, &r, &how, diag);
 }
@@ -460,10 +453,8 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
         return rc;
     struct record r = record_of_commit(&h.commit, h.identity.target_error,
                                        h.identity.created, ours.rank);
-    if (ours.binding_bytes) {
-        r.binding_bytes = (uint8_t)ours.binding_bytes;
-        memcpy(r.binding, ours.binding, ours.binding_bytes);
-    }
+    if (ours.binding_bytes)
+        edit_record_binding(&r, (struct piece){ours.binding, ours.binding_bytes});
     struct edit_put how = {.attached = true, .replaces = ours.replace};
     return edit_put_append(edit, name, name_bytes, &r, &how, diag);
 }

@@ -292,6 +292,7 @@ static int edit_lists(struct run *r, struct tamis_edit *e)
     return tamis_edit_from_list(e, snapshot, both[0], 0.01, NULL, &r->diag) ||
            tamis_edit_drop(e, "m", 1, NULL, &r->diag) ||
            tamis_edit_merge(e, "u", 1, snapshot, both, 2, 0.01, NULL, NULL, &r->diag) ||
+           tamis_edit_update(e, "b", 1, NULL, NULL, &r->diag) ||
            tamis_edit_drop(e, "b", 1, &(struct tamis_drop_if){.is_bound = 1}, &r->diag);
 }
 

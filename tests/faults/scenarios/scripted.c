@@ -133,10 +133,10 @@ const struct scenario scripted_scenarios[] = {
     SCENARIO("derive", READY "begin; union u a; fold a; end"),
     SCENARIO("derive-empty",
              "init; begin; put v 0 0; put w 0 0; end; close; now; join u v w"),
-    SCENARIO("retain", READY "begin; put s 101 5; retain a; end"),
+    SCENARIO("only", READY "begin; put s 101 5; only a; end"),
     SCENARIO("many",
              READY "begin; bare n1; bare n2; bare n3; bare n4; bare n5; bare n6; bare "
-                   "n7; bare n8; bare n9; put x 50 3; retain x; end"),
+                   "n7; bare n8; bare n9; put x 50 3; only x; end"),
     SCENARIO("merge", READY_LISTS "begin; list n 100 3000; merge m c d; drop c; end"),
     SCENARIO("drop-busy", STORE "close; writer g; now; drop g"),
     SCENARIO("attach", "init; bare y; build e 0 30; close; now; attach x e"),
@@ -200,7 +200,7 @@ const struct scenario scripted_scenarios[] = {
     SCENARIO("pack", PACKABLE "close; now; pack"),
     SCENARIO("packer",
              PACKABLE "close; now; begin; drop a; pput m 3000 40; pput a 3100 30; "
-                      "retain n; end"),
+                      "only n; end"),
     SCENARIO("repack", PACKED "pack 1"),
     SCENARIO("pack-auto",
              PACKED "pack 2"), /* nothing is loose, and no pack is half dead */

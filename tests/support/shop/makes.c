@@ -88,14 +88,6 @@ CHANGE(drop)
 /* replace NAME FIRST N: as `put ... replace=1`. */
 LIST_VERB(replace, .change = verb_put)
 
-CHANGE(retain)
-{
-    struct tamis_name names[SHOP_WORDS];
-    for (int i = 1; i < s->n; i++)
-        names[i - 1] = (struct tamis_name){s->word[i], strlen(s->word[i])};
-    return tamis_edit_retain(e, names, (size_t)s->n - 1, &shop.diag);
-}
-
 /* attach NAME FILE */
 CHANGE(attach)
 {
@@ -186,16 +178,24 @@ CHANGE(derive)
     return rc;
 }
 
-/* drop_if NAME [binding=]: if it has the filter that was noted, or the binding */
+/* drop_if NAME [if=BINDING]: if it has the filter that was noted, or the binding;
+ * update_if NAME [binding=] [rank=] [if=]: likewise; update: whatever it has */
 CHANGE(drop_if)
 {
-    const char *binding = option_of(s, "binding");
+    const char *binding = option_of(s, "if"), *name = name_at(s, 1);
+    struct tamis_segment_options to = options_of(s);
     struct tamis_drop_if same = {.uuid = binding ? NULL : noted.uuid,
                                  .is_bound = binding != NULL,
                                  .binding = binding,
                                  .binding_bytes = binding ? strlen(binding) : 0};
-    return tamis_edit_drop(e, name_at(s, 1), strlen(s->word[1]), &same, &shop.diag);
+    if (s->word[0][0] == 'd')
+        return tamis_edit_drop(e, name, strlen(name), &same, &shop.diag);
+    bool any = s->word[0][6] == 0;
+    return tamis_edit_update(e, name, strlen(name), &to, any ? NULL : &same,
+                             &shop.diag);
 }
+LIST_VERB(update, .change = verb_drop_if)
+LIST_VERB(update_if, .change = verb_drop_if)
 
 /* Segments s0 .. of store_of(). */
 CHANGE(many)

@@ -382,3 +382,36 @@ HARM(settled)
 {
     check_settled(shop.dir);
 }
+
+/* ---- what a reconcile registers ---- */
+
+static uint8_t is_new[SHOP_WORDS];
+
+/* only NAME[=BINDING]... [scope=]: these files are live, as of the held snapshot. */
+CHANGE(only)
+{
+    struct tamis_identity files[SHOP_WORDS] = {{.name = NULL}};
+    const char *scope = option_of(s, "scope");
+    size_t n = (size_t)s->n - 1 - (scope != NULL); /* it is the last word */
+    struct tamis_reconcile_options opt = {
+        .size = sizeof opt, .scope = scope, .is_new = is_new};
+    opt.scope_bytes = scope ? strlen(scope) : 0;
+    for (size_t i = 0; i < n; i++) {
+        const char *name = s->word[i + 1], *end = strchrnul(name, '=');
+        files[i] =
+            (struct tamis_identity){name, (size_t)(end - name), *end ? end + 1 : NULL,
+                                    strlen(end + (*end != 0)), NULL};
+    }
+    struct tamis_snapshot *snap =
+        shop.held ? snapshot_hold(shop.held) : snapshot_of(opened());
+    int rc = tamis_edit_reconcile(e, snap, files, n, &opt, &shop.diag);
+    tamis_snapshot_release(snap);
+    return rc;
+}
+
+/* new 0|1...: which of its files the last `only` has registered. */
+MUST(new)
+{
+    for (int i = 1; i < s->n; i++)
+        IS(is_new[i - 1], number_at(s, i));
+}

@@ -217,8 +217,8 @@ static void refused_scene(const char *name, unsigned n, const char *before)
 TEST_OF_SCENES(a_good_pack_is_not_given_up)
 {
     refused_scene("its files are good", 3, "close");
-    steps("backup copy; is left=0 damaged=1 files=1; retain; told segments of this "
-          "pack stay; fails MISMATCH confirm force; told repair the store first; "
+    steps("backup copy; is left=0 damaged=1 files=1; only; told segments stay "
+          "listed; fails MISMATCH confirm force; told repair the store first; "
           "repair; says did not agree; confirm; segments 3; every 3 HIT; use copy; "
           "repair; confirm; segments 3; every 3 HIT");
     refused_scene("records alone name its columns", 1, "set_record s0");
@@ -334,8 +334,8 @@ TEST_OF_SCENES(a_named_column_is_alive)
     steps("backup copy; is left=0 damaged=1 files=2 segments=2; use copy; repair; "
           "confirm; why s0 0 HIT; use s; why s0 0 MISMATCH; all 777999 MAYBE; hash z "
           "777999 MISMATCH; why z 5000 MISMATCH; files 3; close; bare new; files 3; "
-          "fails MISMATCH confirm; fails DAMAGED drop s0; retain z new; told name "
-          "columns of no pack stay; confirm force; complete 0; confirm; complete 1; "
+          "fails MISMATCH confirm; fails DAMAGED drop s0; only z new; told "
+          "segments stay listed; confirm force; complete 0; confirm; complete 1; "
           "why s0 0 NO_FILTER");
 }
 

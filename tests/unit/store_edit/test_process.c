@@ -174,7 +174,8 @@ static void child_is_refused(const struct inherited *in)
     FORKED(tamis_edit_builder(in->edit, "x", 1, 0, NULL, &b, NULL));
     FORKED(tamis_edit_put_bare(in->edit, "x", 1, NULL, NULL));
     FORKED(tamis_edit_drop(in->edit, "a", 1, NULL, NULL));
-    FORKED(tamis_edit_retain(in->edit, NULL, 0, NULL));
+    FORKED(tamis_edit_update(in->edit, "a", 1, NULL, NULL, NULL));
+    FORKED(tamis_edit_reconcile(in->edit, NULL, NULL, 0, NULL, NULL));
     FORKED(tamis_edit_commit(in->edit, NULL));
     tamis_edit_abort(in->other);
     FORKED(tamis_writer_add_key(in->writer, "x", 1));

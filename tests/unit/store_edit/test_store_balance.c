@@ -205,8 +205,8 @@ static void sizes_of(struct tamis_edit *e, struct tamis_store *s, uint64_t *byte
         struct tamis_segment_info info = segment_at(now, i);
         bytes[i] = info.file_bytes;
     }
+    EDIT(s, tamis_edit_reconcile(edit, now, NULL, 0, NULL, NULL));
     tamis_snapshot_release(now);
-    EDIT(s, tamis_edit_retain(edit, NULL, 0, NULL));
 }
 
 enum { SIX = 6, KEYS = 20400 };

@@ -23,7 +23,7 @@ TEST_OF_SCENES(lists_and_their_segments)
          "there a.list; gone filters/00000000000000000000000000000001.tamis"},
         {"a list goes with its segment",
          LISTED("a", "0", "100") LISTED("b", "0", "100") LISTED("c", "0", "100"),
-         "drop a; files 4; retain c; files 2; call old c.list; there old",
+         "drop a; files 4; only c; files 2; call old c.list; there old",
          "replace c 0 300 list=64; files 2; gone old; close; there c.list"},
         {"edits that end leave nothing", LISTED("a", "0", "100"),
          "begin; put b 0 100 list=64; files 4; abort; files 2; begin; put b 0 100 "

@@ -132,7 +132,7 @@ TEST_OF_SCENES(tombstones)
     play("no column goes without a tombstone",
          "many 20 300; pack; set_record s3 rank=1; copy catalog =old; call d dead;"
          "move d =d; fails DAMAGED drop s2; fails DAMAGED drop s3; put n 6000000 10;"
-         "retain n; segments 21; move =d d; drop s2; put s2 5000000 100; close; copy "
+         "only n; segments 21; move =d d; drop s2; put s2 5000000 100; close; copy "
          "=old catalog;"
          "why s2 5000050 FILE_LOST");
     /* The process that set the bit may have died before its sync. */

@@ -101,7 +101,8 @@ TEST_OF_SCENES(rot_is_not_written_anew)
 TEST_OF_SCENES(rot_in_a_table_is_not_believed)
 {
     static const char name[] = "s7key00007000", other[] = "s9key00007000";
-    static const char *const then[] = {"fails DAMAGED put s7 0 10", "retain s6 s7",
+    static const char *const then[] = {"fails DAMAGED put s7 0 10",
+                                       "fails DAMAGED only s6 s7",
                                        "fails DAMAGED pack how=ALL"};
     for (size_t i = 0; i < 3; i++) {
         scene("a name rots");

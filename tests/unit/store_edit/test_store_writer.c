@@ -37,7 +37,6 @@ TEST_OF_SCENES(writers)
         {"a segment with a writer is not dropped", "growing g; writer g; add 0 50",
          "begin; drop g; put g 1000 10; fails BUSY commit; told process; files 1;"
          "fails BUSY replace g 1000 10; told process; files 1;"
-         "begin; retain; put h 1000 10; fails BUSY commit; told process; files 1;"
          "add 50 400; write 7; why g 449 HIT; end",
          "replace g 1000 10; record g keys=10; why g 1005 HIT 5 ABSENT; files 1"},
         {"a writer outlives the handle that it was opened with",

@@ -114,13 +114,14 @@ TEST_OF_SCENES(packs_and_catalogs_of_the_moment)
          "every 3 UNREADABLE; repair; is unread=1 damaged=0;"
          "says the pack of 3 segments: left alone; unreadable; settled"},
         {"nor are names looked up in it", "many 3 300; pack", "unreadable pack; open",
-         "fails EIO retain s0; told opening a pack; unreadable; segments 3"},
+         "fails EIO only s0; told cannot tell; unreadable; segments 3"},
         {"nor are tombstones given up", "many 1 300; pack; set_record s0",
-         "unreadable dead; open", "fails EIO retain; unreadable; segments 1"},
+         "unreadable dead; open", "fails EIO only; unreadable; segments 1"},
         {"what is refused may need one", "many 3 300; pack; set_record s1 rotten=1",
-         "lose dead", "retain s0 s2; told segments of this pack stay; segments 3"},
+         "lose dead", "only s0 s2; told segments stay listed; segments 3"},
         {"segments of a lost pack are not dropped unseen", "many 3 300; pack",
-         "lose pack", "retain s0; told segments of this pack stay listed; segments 3"},
+         "lose pack",
+         "only; told segments stay listed; segments 3; fails DAMAGED only s0"},
         {"nor are its tombstones", "many 3 300; pack", "unreadable dead",
          "every 3 UNREADABLE; repair; is unread=1 damaged=0;"
          "says the pack of 3 segments: its tombstones: left alone: Input/output;"

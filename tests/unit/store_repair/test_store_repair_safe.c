@@ -35,7 +35,7 @@ TEST_OF_SCENES(what_repair_must_not_harm)
         play("a name that rotted makes the list incomplete",
              ABCG
              "move_record c d; %s; repair dry; is whole=0 rebuilt=1 quarantined=%d;"
-             "repair; is whole=0 rebuilt=1 quarantined=%d; %s; retain a b c g;"
+             "repair; is whole=0 rebuilt=1 quarantined=%d; %s; only a b c g;"
              "all 250 MAYBE; settled",
              file_too ? "lose c" : "close", !file_too, !file_too,
              file_too ? "close" : "there aside:c");

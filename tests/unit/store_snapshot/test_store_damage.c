@@ -54,7 +54,6 @@ TEST_OF_SCENES(records_under_another_name)
          "move_record a b stays=1", "hash b 999 UNREADABLE; hash a 999 ABSENT"},
         {"dropped, it leaves the list doubtful", TWO, "move_record b c; drop c",
          DOUBTED},
-        {"not retained, too", TWO, "move_record b c; retain a b", DOUBTED},
         {"an aborted edit changes nothing: it is still listed, as it is", TWO,
          "move_record b c; begin; drop c; abort; drop a", "complete 1"},
         /* It has a checksum, so its name is right. */
