@@ -29,8 +29,6 @@ const uint8_t *filter_set_id(const struct tamis_filter *f); /* of its keys */
 
 /* ==== verify.c: every page, by reading ================================= */
 
-/* From where on this page of a good stage is zero. */
-size_t stage_used_bytes(const struct stage_desc *d, uint64_t page);
 /* Every page of a whole file with this header, as tamis_filter_verify() checks it. An
  * errno if a page can't be read: then *report is undefined. */
 int filter_scrub(int fd, const struct header *h, struct tamis_verify *report);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The used bytes of a page. Zeros follow the blocks, and a table. */
-size_t stage_used_bytes(const struct stage_desc *d, uint64_t page)
+static size_t stage_used_bytes(const struct stage_desc *d, uint64_t page)
 {
     struct ribbon_geometry g = ribbon_geometry_of(d);
     uint64_t used = 0;

@@ -18,8 +18,8 @@ static void encode_floors(const struct tamis_writer *w, const struct writer_stag
                       s->stage.floors_offset + sector * SECTOR_BYTES);
 }
 
-int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t sector,
-                        uint64_t end)
+static int writer_write_floors(struct tamis_writer *w, struct writer_stage *s,
+                               uint64_t sector, uint64_t end)
 {
     struct floor_sector_disk d[FLOOR_SECTORS_AT_ONCE];
     int err = 0;

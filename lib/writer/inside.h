@@ -252,9 +252,6 @@ int writer_changed(struct tamis_writer *w, struct tamis_diag *diag);
 int writer_acknowledge(struct tamis_writer *w, struct tamis_diag *diag);
 
 /* ---- floors.c: the mutex may be held or not, unless said otherwise ---- */
-/* Writes sectors of floors up to `end`, from memory. */
-int writer_write_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t sector,
-                        uint64_t end);
 /* Makes a page that failed its check all ones, so that readers are right before the
  * next commit, and after a kill or a power cut. False: its floors could not be made
  * durable. Then the page is unchanged, and the writer poisoned. */
@@ -297,12 +294,6 @@ int writer_digest_stage(struct tamis_writer *w, struct stage_desc *d,
  * moves *end. The caller syncs before it writes *c. A stage that fails is left for
  * later. True: a stage was settled. */
 bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end);
-/* A copy of a page for its digest, in a stage without adds. Checked anew, whatever
- * first touch found: by the latest floors, those in memory, or by digest if `settled`
- * is given. If it fails, page and copy become all ones, and the result is false: a
- * digest would make a page that lost keys good (R11). */
-bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
-                       struct stage *settled, uint64_t page, uint8_t copy[PAGE_BYTES]);
 /* Stage i, checked by its digests, all pages unchecked yet. */
 struct settled {
     struct stage stage;

@@ -48,8 +48,13 @@ static uint32_t n_drained(struct tamis_writer *w)
 
 /* ---- digests ---- */
 
-bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
-                       struct stage *settled, uint64_t page, uint8_t copy[PAGE_BYTES])
+/* A copy of a page for its digest, in a stage without adds. Checked anew, whatever
+ * first touch found: by the latest floors, those in memory, or by digest if `settled`
+ * is given. If it fails, page and copy become all ones, and the result is false: a
+ * digest would make a page that lost keys good (R11). */
+static bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
+                              struct stage *settled, uint64_t page,
+                              uint8_t copy[PAGE_BYTES])
 {
     uint16_t counts[SECTORS_PER_PAGE];
     bool good = !stage_is_bad(&s->stage, page);

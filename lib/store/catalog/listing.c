@@ -620,24 +620,18 @@ int listings_unname(struct listings *l, struct piece name, const struct pack_pla
                      file);
 }
 
-int catalog_find_record(struct catalog_txn *t, struct piece name, struct record *r,
-                        struct tamis_diag *diag)
+int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
+    struct wanted *w = ctx;
     struct listings l;
     struct found f;
     int rc = listings_load(&l, t, diag);
     if (rc)
         return rc;
-    rc = listings_lookup(&l, name, &f, diag);
-    if (!rc && (rc = found_record(&f, name, r)) != 0)
+    rc = listings_lookup(&l, w->name, &f, diag);
+    if (!rc && (rc = found_record(&f, w->name, &w->record)) != 0)
         diag_fail(diag, rc, t->catalog->path, "the segment's record: %s",
                   tamis_strerror(rc));
     listings_free(&l);
     return rc;
-}
-
-int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    struct wanted *w = ctx;
-    return catalog_find_record(t, w->name, &w->record, diag);
 }

@@ -209,9 +209,6 @@ int found_record(const struct found *f, struct piece name, struct record *r);
  * column, so it cannot get a tombstone. */
 int listings_unname(struct listings *l, struct piece name, const struct pack_place *at,
                     struct tamis_diag *diag);
-/* The record that the segment has, or would have. ERR_NO_SEGMENT. */
-int catalog_find_record(struct catalog_txn *t, struct piece name, struct record *r,
-                        struct tamis_diag *diag);
 
 /* ---- a record as the entry of a column, and back ---- */
 

@@ -436,7 +436,7 @@ struct seat segment_seat(const struct tamis_snapshot *s, size_t index)
              : (struct seat){.why = TAMIS_UNKNOWN_SEGMENT};
 }
 
-int seat_describe(const struct seat *seat, struct column *out)
+static int seat_describe(const struct seat *seat, struct column *out)
 {
     return seat->view && seat->view->pack
                ? pack_describe(seat_filter(seat), seat->column, false, out)

@@ -214,8 +214,6 @@ static inline uint32_t seat_column(const struct seat *seat)
 struct seat segment_seat(const struct tamis_snapshot *s, size_t index);
 /* Has the number a column? */
 bool seat_taken(const struct tamis_snapshot *s, size_t index);
-/* Decodes the entry of the column in the pack's table, if the seat is good. */
-int seat_describe(const struct seat *seat, struct column *out);
 /* For a caller who writes from it (SPEC.md §16.4): what a segment's record or its
  * entry says, and the own blocks and the set id of one that is in a pack. An entry is
  * checked anew, and all of it is a copy. ERR_DAMAGED: it cannot be read. */
