@@ -1,11 +1,9 @@
-/* The picture of `tamis stat --svg`, and how any picture comes into its file. One
- * banner per source file; svg.h has the tools to draw. */
+/* The picture of `tamis stat --svg`, how any picture comes into its file, and the tools
+ * to draw. One banner per source file. */
 #ifndef TAMIS_PICTURE_H
 #define TAMIS_PICTURE_H
 
-#include <stdio.h>
-
-#include "tamis.h"
+#include "../talk/talk.h"
 
 struct options;
 
@@ -27,5 +25,22 @@ struct drawing {
 };
 FILE *drawing_begin(struct drawing *d);
 int drawing_end(struct drawing *d, const char *path);
+
+/* ==== svg.c: size, style, texts of XML =========================================== */
+
+/* The picture's size and margins, in pixels. */
+enum { PICTURE_WIDTH = 872 };
+enum { WIDTH = 960, HEIGHT = 580, LEFT = 64, RIGHT = LEFT + PICTURE_WIDTH, TOP = 136 };
+
+/* Writes <svg>, the title, the style of all classes, and the ground. `rest`, the end of
+ * the title, gets escaped. */
+void svg_begin(FILE *to, const char *title, const char *rest);
+void xml_text(FILE *to, const char *escaped);
+/* <text>; the formatted text is escaped. */
+void svg_text(FILE *to, double x, double y, const char *attributes, const char *format,
+              ...) __attribute__((format(printf, 5, 6)));
+/* 1,234,567 */
+const char *count_text(char text[TEXT_BYTES], uint64_t n);
+#define COUNT(n) count_text((char[TEXT_BYTES]){0}, n)
 
 #endif

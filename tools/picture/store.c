@@ -10,7 +10,6 @@
 
 #include "../output/output.h"
 #include "picture.h"
-#include "svg.h"
 
 /* A segment, or several of the smallest together. If there are very many, these have
  * several ranks. For filters that do not open only size and age are known. */

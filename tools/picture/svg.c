@@ -1,7 +1,7 @@
 /* The style of all pictures, and texts of XML. */
 #include <stdarg.h>
 
-#include "svg.h"
+#include "picture.h"
 
 /* Legible on light and on dark. */
 static const char style[] =

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "../picture/picture.h"
-#include "../picture/svg.h"
 #include "inside.h"
 
 /* From 10^low to 10^high; of errors, and of keys. */
