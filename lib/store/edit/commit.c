@@ -296,8 +296,8 @@ static int drop_dead(struct catalog_txn *t, struct apply *a, size_t index,
     if (name.at && (names_get(&a->op->live->names, name.at, name.n) ||
                     names_get(&a->own, name.at, name.n) == OWN_PUT))
         return 0;
-    if (name.at)
-        rc = apply_look_up(&a->list, &a->own, name, &a->found, diag);
+    if (name.at) /* a name that was in two places may be in the other one still */
+        rc = listings_lookup(&a->list, name, &a->found, diag);
     if (rc > 0 || rc == TAMIS_ERR_CATALOG)
         return rc;
     diag_clear(diag);
@@ -364,6 +364,8 @@ static int apply_reconcile(struct catalog_txn *t, struct apply *a,
         rc = drop_dead(t, a, i, diag);
     for (size_t i = 0; i < a->list.n; i++)
         a->stays |= a->list.all[i].failure != 0;
+    for (size_t i = 0; i < live->snapshot->shared.n; i++) /* nobody knew its segments */
+        a->stays |= !live->snapshot->shared.views[i].n_columns;
     return rc;
 }
 
