@@ -56,7 +56,7 @@ enum {
 int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
                          struct ribbon_geometry *g);
 
-/* ==== growth.c: the series of a growing filter ==== */
+/* ---- the series of a growing filter ---- */
 
 int growth_complete(struct tamis_growth *growth); /* defaults; ERR_RANGE */
 /* Capacity and target error of stage i. */

@@ -5,7 +5,7 @@
 
 #include <tamis.h>
 
-#include "crc32c.h"
+#include "embedded.h"
 #include "tamis_leveldb.h"
 
 #ifndef SLOW

@@ -2,7 +2,7 @@
  * instruction if there is one (SSE 4.2), else eight bytes a step by eight tables
  * (Kounavis and Berry, "A systematic approach to building high performance
  * software-based CRC generators", 2005). */
-#include "crc32c.h"
+#include "embedded.h"
 
 #include <pthread.h>
 #include <stdbool.h>

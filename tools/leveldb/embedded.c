@@ -2,7 +2,6 @@
 #include <endian.h>
 #include <string.h>
 
-#include "crc32c.h"
 #include "embedded.h"
 
 enum {

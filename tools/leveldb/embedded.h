@@ -21,4 +21,12 @@ bool embedded_fill(uint8_t *filter, size_t n_bytes, const struct tamis_blocks *b
 bool embedded_read(const uint8_t *filter, size_t n_bytes, struct tamis_blocks *blocks,
                    const uint8_t **bits, size_t *bits_bytes);
 
+/* ==== crc32c.c: CRC-32C, which LevelDB's own blocks have ========================= */
+
+/* Call it before the first crc32c(); any thread, any number of times. */
+void crc32c_init(void);
+uint32_t crc32c(const void *bytes, size_t n_bytes);
+/* Gives one result on every processor. crc32c() uses the instruction, if any. */
+uint32_t crc32c_by_tables(const void *bytes, size_t n_bytes);
+
 #endif

@@ -2,7 +2,6 @@
  * user keys: its InternalFilterPolicy removes the sequence number. A key with several
  * versions comes several times in a row. */
 #include "tamis_leveldb.h"
-#include "crc32c.h"
 #include "embedded.h"
 
 #include <inttypes.h>

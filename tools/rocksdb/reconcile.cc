@@ -44,15 +44,21 @@ void RocksShim::ForgetOlder(const std::string &session)
         at = at->second.find("/" + session + "/") != std::string::npos
                  ? std::next(at)
                  : fresh_.erase(at);
+    for (auto at = unlisted_.begin(); at != unlisted_.end();)
+        at = at->second.binding.find("/" + session + "/") != std::string::npos
+                 ? std::next(at)
+                 : unlisted_.erase(at);
     session_ = session;
 }
 
 int RocksShim::Bring(const Bindings &live, const std::string &tag, const Snapshot &now,
                      tamis_diag *diag)
 {
-    /* The files that this shim has listed may be about to be live. It knows more of
-     * them than RocksDB tells of families that nobody has named. */
+    /* The files that this shim has listed, or could not list, may be about to be live.
+     * It knows more of them than RocksDB tells of families that nobody has named. */
     Bindings wanted(fresh_.begin(), fresh_.end());
+    for (const auto &one : unlisted_)
+        wanted.emplace(one.first, one.second.binding);
     if (n_marks_)
         wanted[kMark] = tag;
     for (const auto &one : live)
@@ -69,16 +75,22 @@ int RocksShim::Bring(const Bindings &live, const std::string &tag, const Snapsho
         std::string name(reinterpret_cast<const char *>(info.name), info.name_bytes);
         only_ours = only_ours && (wanted.count(name) || IsOf(tag, info));
     }
-    /* A pack's tombstones may be lost: a list that is complete makes them anew. */
-    if (tamis_snapshot_info(now.get()).complete)
-        tamis_store_confirm(store(), nullptr, nullptr);
-    Change change;
-    int err = change.Begin(store(), tag);
-    if (!err)
-        err = change.Reconcile(now, files);
-    if (!err)
-        err = change.Commit();
-    *diag = change.diag();
+    int err = 0;
+    for (int tries = 0; tries < 2; tries++) {
+        Change change;
+        err = change.Begin(store(), tag);
+        if (!err)
+            err = change.Reconcile(now, files);
+        if (!err)
+            err = change.Commit();
+        *diag = change.diag();
+        /* Some stays? A pack's tombstones may be lost: a list that is complete makes
+         * them anew. */
+        if ((err ? err != TAMIS_ERR_DAMAGED : !diag->what[0]) ||
+            !tamis_snapshot_info(now.get()).complete ||
+            tamis_store_confirm(store(), nullptr, nullptr))
+            break;
+    }
     return err || !only_ours ? err : tamis_mirror_confirm(store(), diag);
 }
 

@@ -100,7 +100,8 @@ class RocksFilters
      * database whose files are not live go. Reads the properties of every table.
      * `families`: the handles of all open families; NULL: only the default one. Files
      * of other families stay, but lose their filters. Confirms a list that `tamis
-     * repair` made anew, if it has nothing else. Flushes wait meanwhile.
+     * repair` made anew, if it has nothing else. Flushes wait meanwhile. `db` is the
+     * handle that writes: one that is read-only, or a secondary, has an older list.
      * InvalidArgument: the store is that of another database, and nothing was changed.
      * IOError: also if another process changed these segments: call it again. */
     rocksdb::Status

@@ -140,7 +140,8 @@ static bool is_meant(struct apply *a)
     struct record *r = &a->record;
     if (!op->how.only && !op->bound)
         return true;
-    if (op->how.as && (!f->value.at || !entry_is(op->how.as, f->value)))
+    if ((op->how.as && (!f->value.at || !entry_is(op->how.as, f->value))) ||
+        (op->how.column && f->value.at))
         return false;
     if (found_record(f, (struct piece){op->bytes, op->name_bytes}, r) != 0)
         return false;
@@ -266,9 +267,8 @@ static bool in_scope(const struct edit_live *live, const struct record *r)
 }
 
 /* Is what was found segment `index` of the snapshot, and may it go? It may have been
- * packed since. Nothing else tells a segment without a filter and a binding
- * than when it was put. A record that cannot be read must be the same, byte for byte.
- */
+ * packed since. A segment without a filter and a binding is told by the time when it
+ * was put alone. A record that cannot be read must be the same, byte for byte. */
 static bool may_go(struct apply *a, size_t index, const struct tamis_segment_info *info)
 {
     const struct edit_live *live = a->op->live;

@@ -442,6 +442,9 @@ int tamis_edit_reconcile(struct tamis_edit *edit, struct tamis_snapshot *snapsho
     if ((rc = options_copy(&o, sizeof o, opt)) != 0)
         return diag_fail(diag, rc, store, "size of the option struct");
     size_t n_bytes = o.scope ? o.scope_bytes : 0;
+    if (n_bytes > BINDING_MAX_BYTES)
+        return diag_fail(diag, TAMIS_ERR_RANGE, store, "a scope is at most %d bytes",
+                         BINDING_MAX_BYTES);
     rc = check_live(edit, snapshot, files, n, &n_bytes, diag);
     if (rc)
         return rc;

@@ -36,7 +36,8 @@ struct edit_put {
     bool replaces;   /* put: first drops the segment, if there is one */
     bool only;       /* drops it only if its filter is `old`, ... */
     uint8_t old[UUID_BYTES];
-    struct entry *as; /* ... and its record is this one's; may be NULL */
+    struct entry *as; /* ... and its record is this one's; may be NULL; */
+    bool column;      /* ... or it is a listed column still */
 };
 
 /* A new pack: its columns are segments that it puts, or segments of a snapshot. */

@@ -383,6 +383,8 @@ static int unpack_segment(struct unpacking *u, size_t index)
     segment_list(u->snapshot, index, like.list_uuid, &like.list_digest);
     edit_record_like(&r, &like);
     struct edit_put how = {.keeps_list = true, .replaces = true, .only = true};
+    how.as = loose_entry(u->snapshot, index); /* no update is undone */
+    how.column = !how.as;
     memcpy(how.old, col.disk.uuid, UUID_BYTES);
     return edit_put_append(e, name.at, name.n, &r, &how, u->diag);
 }
