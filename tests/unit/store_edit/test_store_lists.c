@@ -65,9 +65,11 @@ TEST_OF_SCENES(lists_of_packed_segments)
     /* Another process drops the segment, and attaches the same filter again. */
     scene_of_twenty("not with a list that went");
     steps("copy p00 =f; pack; begin; unpack p00; in; drop p00; attach p00 =f; in 0;"
-          "fails MISMATCH commit; told the segment has lost its list meanwhile; "
-          "unlisted p00;"
-          "files 22");
+          "fails MISMATCH commit; told has another filter than was meant; "
+          "unlisted p00; files 22");
+    scene_of_twenty("no update is undone");
+    steps("pack; begin; unpack p00; in; update p00 rank=3; in 0; fails MISMATCH commit; "
+          "packed p00; record p00 rank=3");
 }
 
 TEST_OF_SCENES(a_filter_from_its_list)
