@@ -121,9 +121,9 @@ void dead_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]
  * of tombstones that are not good. */
 int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t **file,
               uint32_t *n_columns);
-/* Are the tombstones still the ones that dead_load() gave in `file`? */
-bool dead_is(int dir, const uint8_t uuid[UUID_BYTES], const uint8_t *file,
-             uint32_t n_columns);
+/* Are the tombstones, byte for byte, a file of this head, bits and checksum? */
+bool dead_is(int dir, const uint8_t uuid[UUID_BYTES], const uint8_t *head,
+             const uint8_t *bits, const uint8_t *checksum, uint32_t n_columns);
 /* A new one with these bits (NULL: none), over another if `replace`; synced, but for
  * the directory. */
 int dead_create(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,

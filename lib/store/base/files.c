@@ -278,14 +278,17 @@ int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t 
     return rc;
 }
 
-bool dead_is(int dir, const uint8_t uuid[UUID_BYTES], const uint8_t *file,
-             uint32_t n_columns)
+bool dead_is(int dir, const uint8_t uuid[UUID_BYTES], const uint8_t *head,
+             const uint8_t *bits, const uint8_t *checksum, uint32_t n_columns)
 {
     uint8_t *now;
     size_t n_bytes;
     int rc = read_whole(dir, uuid, &now, &n_bytes);
     bool is =
-        !rc && n_bytes == dead_bytes(n_columns) && memcmp(now, file, n_bytes) == 0;
+        !rc && n_bytes == dead_bytes(n_columns) &&
+        memcmp(now, head, DEAD_HEAD_BYTES) == 0 &&
+        memcmp(now + DEAD_HEAD_BYTES, bits, ((size_t)n_columns + 7) / 8) == 0 &&
+        memcmp(now + n_bytes - sizeof(struct le64), checksum, sizeof(struct le64)) == 0;
     free(now);
     return is;
 }

@@ -226,29 +226,32 @@ static int make_living(const struct shared_view *v, struct shared_bits *bits)
 }
 
 static int load_dead(const struct tamis_snapshot *s, const struct shared_view *v,
-                     const uint8_t **dead)
+                     struct shared_bits *b)
 {
     uint32_t n = v->n_columns;
     uint8_t *file;
     int rc = dead_load(s->dir->fd, v->uuid, v->digest, &file, &n);
-    *dead = file;
+    b->dead = file;
     if (!rc && memcmp(file + DEAD_HEAD_BYTES, no_tombstones, (n + 7) / 8) == 0) {
+        memcpy(b->head, file, sizeof b->head);
+        memcpy(&b->checksum, file + dead_bytes(n) - sizeof b->checksum,
+               sizeof b->checksum);
         free(file);
-        *dead = no_tombstones;
+        b->dead = no_tombstones;
     }
     return rc;
 }
 
 /* Are its tombstones what a snapshot has? */
 static bool still_dead(const struct tamis_snapshot *s, const struct shared_view *v,
-                       const uint8_t *dead)
+                       const struct shared_bits *b)
 {
-    const uint8_t *now;
-    if (dead != no_tombstones)
-        return dead_is(s->dir->fd, v->uuid, dead, v->n_columns);
-    bool none = load_dead(s, v, &now) == 0 && now == no_tombstones;
-    free(none ? NULL : (void *)(uintptr_t)now);
-    return none;
+    uint32_t n = v->n_columns;
+    bool none = b->dead == no_tombstones;
+    const uint8_t *at = b->dead + dead_bytes(n) - sizeof b->checksum;
+    return dead_is(s->dir->fd, v->uuid, none ? b->head : b->dead,
+                   b->dead + DEAD_HEAD_BYTES, none ? (const uint8_t *)&b->checksum : at,
+                   n);
 }
 
 /* Reads the tombstones: without good ones no column counts. As long as they are those
@@ -257,7 +260,7 @@ static int view_bury(const struct tamis_snapshot *s, struct shared_view *v)
 {
     uint32_t n = v->n_columns;
     struct shared_bits *bits = v->bits;
-    if (bits->dead && !still_dead(s, v, bits->dead)) {
+    if (bits->dead && !still_dead(s, v, bits)) {
         size_t n_bytes = columns_bytes(n) + 8;
         uint8_t *own = malloc(n_bytes);
         if (!own || !(bits = bits_new(own, bits->chunks_sum, bits->sums))) {
@@ -269,7 +272,7 @@ static int view_bury(const struct tamis_snapshot *s, struct shared_view *v)
         v->bits = bits;
         v->listed = bits->listed;
     }
-    int rc = bits->dead ? 0 : load_dead(s, v, &bits->dead);
+    int rc = bits->dead ? 0 : load_dead(s, v, bits);
     v->dead = bits->dead;
     if (!rc && !bits->living && !bits->all_live)
         rc = make_living(v, bits);

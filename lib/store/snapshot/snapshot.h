@@ -125,10 +125,12 @@ struct shared_bits {
     atomic_size_t refs;
     uint64_t chunks_sum, sums[MAX_CHUNKS]; /* of the listed bits */
     uint8_t *listed;
-    const uint8_t *dead; /* the file, or a shared one without tombstones */
-    bool all_live;       /* all columns are listed, and none has a tombstone; else: */
-    uint64_t *living;    /* a bit for each column of each band, in words of its row */
-    size_t n_mute;       /* columns that are listed, and dead */
+    const uint8_t *dead; /* their file, or a shared one without tombstones, of which */
+    uint8_t head[DEAD_HEAD_BYTES]; /* these differ */
+    struct le64 checksum;
+    bool all_live;    /* all columns are listed, and none has a tombstone; else: */
+    uint64_t *living; /* a bit for each column of each band, in words of its row */
+    size_t n_mute;    /* columns that are listed, and dead */
 };
 /* A pack as a snapshot sees it. */
 struct shared_view {
