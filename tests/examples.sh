@@ -5,22 +5,8 @@ set -u
 b=$1
 # In memory if it can be: the programs sync a lot.
 dir=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d) || exit 2
-trap 'rm -rf "$dir"' EXIT
-passed=0 failed=0
+. tests/ok.sh
 asan='-g -fsanitize=address,undefined -fno-sanitize-recover=all'
-
-# ok NAME COMMAND...: one check.
-ok() {
-    what=$1
-    shift
-    if "$@" >"$dir/log" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $what"
-        tail -n 40 "$dir/log"
-    fi
-}
 
 # compile COMPILER SOURCE PROGRAM [FLAG...]: by the command of the example's own comment.
 compile() {

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# For checks of a program that makes files: sourced by PLACE/check.sh, which has set $dir. It
-# makes that directory anew, and counts what passes and what fails.
+# For checks of a program that makes files: sourced by a script that has set $dir. It makes
+# that directory anew, counts what passes and what fails, and removes it in the end.
 rm -rf "$dir" && mkdir -p "$dir" || exit 2
 passed=0 failed=0
 

@@ -154,7 +154,7 @@ static inline uint64_t fill_hash(uint64_t h, uint32_t lane)
     return h;
 }
 
-/* Of a sort by counting: how many have each place becomes where its first goes. */
+/* A step of a sort by counting: how many have a place becomes where the first goes. */
 static inline void counts_to_starts(uint32_t *places, size_t n)
 {
     for (uint32_t at = 0, here; n > 0; n--, places++, at += here) {

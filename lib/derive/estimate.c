@@ -1,4 +1,4 @@
-/* What a filter's bits tell, without its keys: the number of keys, the number that two
+/* A filter's bits, without its keys, tell the number of keys, the number that two
  * filters share, whether they are equal, and the error. Every page is checked as it is
  * read. A page that fails is not counted, and is all ones for the error. The same holds
  * for a block of nothing but ones: a source of this filter was damaged there. */

@@ -51,7 +51,7 @@ typedef uint64_t row_word __attribute__((aligned(1), may_alias));
 typedef uint32_t row_half __attribute__((aligned(1), may_alias));
 typedef uint16_t row_quarter __attribute__((aligned(1), may_alias));
 
-/* Of each word, and round the corner: its salt, and its first bit. */
+/* The salt, and the first bit, of each word, going on round the corner. */
 static const uint32_t salts_round[] = {SALT_0, SALT_1, SALT_2, SALT_3, SALT_4,
                                        SALT_5, SALT_6, SALT_7, SALT_0, SALT_1,
                                        SALT_2, SALT_3, SALT_4, SALT_5, SALT_6};

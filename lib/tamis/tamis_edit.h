@@ -289,14 +289,13 @@ int tamis_edit_update(struct tamis_edit *edit, const void *name, size_t name_byt
  *   a file of the list   has a segment after the commit. If there is none of its name,
  *                        or one with another binding, one is registered without a
  *                        filter, with this binding and rank 0. A binding that is NULL
- *                        accepts any: name so what this edit puts or updates.
+ *                        accepts any: give it for what this edit puts or updates.
  *   any other segment    is dropped if the snapshot has it, and the commit still finds
  *                        it with the same filter and binding
  *
  * So a segment stays that this edit has put or updated, or that got its filter after
- * the snapshot.
- * But the list must name each file whose segment was registered before the snapshot and
- * that is about to become live. A store_uuid in `files` is ignored.
+ * the snapshot. But the list must name each file whose segment was registered before
+ * the snapshot and that is about to become live. A store_uuid in `files` is ignored.
  *
  * Nothing that is uncertain is dropped. A segment stays if its pack is lost, cannot say
  * its name, is not on the list any more, or has an unreadable record there or no good
@@ -306,18 +305,19 @@ int tamis_edit_update(struct tamis_edit *edit, const void *name, size_t name_byt
  * ERR_RANGE: a name or a binding that no segment can have.
  * ERR_MISMATCH: the snapshot is of another store, or of a catalog that was replaced. At
  * the commit, too, if the segment of a file got another binding after the snapshot, or
- * has one that is out of scope. ERR_DAMAGED at the commit: a file may have a segment in
- * a pack that cannot tell: repair the store. If a pack or its tombstones cannot be
- * opened now (EMFILE, EIO), the commit fails, too. */
+ * has one that is out of scope. ERR_DAMAGED at the commit: repair the store first. A
+ * file may have a segment in a pack that cannot tell, or the catalog does not agree on
+ * a pack. If a pack or its tombstones cannot be opened now (EMFILE, EIO), the commit
+ * fails, too. */
 struct tamis_reconcile_options {
     size_t size;
     /* For a store that several databases share: only segments whose bindings begin with
      * these bytes are dropped, or replaced. NULL: any. */
     const void *scope;
     size_t scope_bytes;
-    /* Room for n; must stay until the commit, which sets a 1 for each file whose
-     * segment it registers, and a 0 for one whose segment stays, and counts if it
-     * returns 0. NULL: nobody wants to know. */
+    /* Room for n, until the commit. It sets a 1 for each file whose segment it
+     * registers, and a 0 for one whose segment stays. They count if it returns 0.
+     * NULL: nobody wants to know. */
     uint8_t *is_new;
 };
 int tamis_edit_reconcile(struct tamis_edit *edit, struct tamis_snapshot *snapshot,

@@ -358,8 +358,8 @@ static bool is_named(const struct step *s, const char *name)
     return false;
 }
 
-/* Segments that are not named go, but segments that this edit puts stay. What is named
- * and not there is registered bare. */
+/* Segments that are not named go, but segments that this edit puts stay. A name that is
+ * not there is registered bare. */
 static int run_only(struct player *p, const struct step *s)
 {
     struct tamis_identity live[STEP_NAMES + 1] = {{.name = NULL}};

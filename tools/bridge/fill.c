@@ -11,7 +11,7 @@ static int edit_failed(struct bridge_run *r, int err, const struct tamis_diag *d
     return r->overtaken ? EXIT_BUSY : complain_store(err, diag, r->b->store);
 }
 
-/* What is to be known of a call that succeeded. */
+/* Says the note of a call that succeeded. */
 static void say_note(const struct tamis_diag *diag)
 {
     if (diag->what[0] != '\0')

@@ -1,4 +1,4 @@
-/* What an error of the library or of the system ends a command with: its exit status,
+/* How a command ends after an error of the library or of the system: its exit status,
  * and advice, the last part of a message, chosen by the error and by what is there. */
 #include <dirent.h>
 #include <fcntl.h>

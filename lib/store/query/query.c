@@ -15,7 +15,7 @@ enum {
     FEW_HASHES = 4, /* of one filter: to set up its batch would take longer */
 };
 
-/* Of all targets: those of candidates come with these. */
+/* The reasons of all targets? Those of candidates come with the candidates. */
 static inline bool tells_reasons(const struct tamis_query *q)
 {
     return q->reasons && !q->n_candidates;

@@ -32,7 +32,7 @@ static bool look_aside(int dir, const char *name, struct quarantined *q)
     if (!filter_name_parse(name, uuid, &dead, &rest))
         return false;
     if (dead) {
-        /* Of a file that is not here: it may be lost, and its segments with it. */
+        /* Their pack is not here: it may be lost, and its segments with it. */
         filter_file_name(uuid, file);
         return !*rest && faccessat(dir, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
     }

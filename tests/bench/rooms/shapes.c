@@ -363,8 +363,8 @@ char *shapes_table;
 
 static const char heading[] =
     "\nOne query in all shapes: its worst way beside the best one, and beside bare\n"
-    "loads, in nanoseconds a key. Of the limit: 1 is 1.5 times the other, 25 ns a key\n"
-    "more, and 150 ns more for each candidate.\n\n"
+    "loads, in nanoseconds a key. A pair at its limit has 1: 1.5 times the other, and\n"
+    "25 ns a key and 150 ns a candidate more.\n\n"
     "| Packed + loose | keys a call | worst way, best way | ratio | of the limit "
     "| worst way, bare loads | ratio | of the limit "
     "|\n|---|---|---|---|---|---|---|---|\n";

@@ -1,5 +1,6 @@
-/* Opening is O(1) in the filter's size, and a filter whose pages are good is asked by the
- * shortest way. What is no filter, or none any more: test_hostile_files.c. */
+/* Opening is O(1) in the filter's size, and a filter whose pages are good is asked by
+ * the shortest way. test_hostile_files.c has files that are no filter, or none any
+ * more. */
 #include "tests/support/filters.h"
 
 enum { N_KEYS = 600 };
