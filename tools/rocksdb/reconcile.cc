@@ -44,10 +44,6 @@ void RocksShim::ForgetOlder(const std::string &session)
         at = at->second.find("/" + session + "/") != std::string::npos
                  ? std::next(at)
                  : fresh_.erase(at);
-    for (auto at = unlisted_.begin(); at != unlisted_.end();)
-        at = at->second.binding.find("/" + session + "/") != std::string::npos
-                 ? std::next(at)
-                 : unlisted_.erase(at);
     session_ = session;
 }
 
@@ -58,7 +54,9 @@ int RocksShim::Bring(const Bindings &live, const std::string &tag, const Snapsho
      * It knows more of them than RocksDB tells of families that nobody has named. */
     Bindings wanted(fresh_.begin(), fresh_.end());
     for (const auto &one : unlisted_)
-        wanted.emplace(one.first, one.second.binding);
+        if (!NamesFile(one.second.binding) ||
+            one.second.binding.find("/" + session_ + "/") != std::string::npos)
+            wanted.emplace(one.first, one.second.binding);
     if (n_marks_)
         wanted[kMark] = tag;
     for (const auto &one : live)
@@ -84,8 +82,8 @@ int RocksShim::Bring(const Bindings &live, const std::string &tag, const Snapsho
         if (!err)
             err = change.Commit();
         *diag = change.diag();
-        /* Some stays? A pack's tombstones may be lost: a list that is complete makes
-         * them anew. */
+        /* Does a segment stay? Its pack's tombstones may be lost: a list that is
+         * complete makes them anew. */
         if ((err ? err != TAMIS_ERR_DAMAGED : !diag->what[0]) ||
             !tamis_snapshot_info(now.get()).complete ||
             tamis_store_confirm(store(), nullptr, nullptr))
