@@ -198,7 +198,7 @@ unchanged() {
     words="$pack.tamis: the catalog does not agree on this pack's columns: 'tamis repair' lists them anew"
     # One bit behind its key.
     perl -0777 -e 'open $f, "+<:raw", $ARGV[0]; $_ = <$f>; $key = pack "H*", $ARGV[1];
-        s/\x10\0\Q$key\E\K./$& ^ "\1"/ges or exit 1; seek $f, 0, 0; print $f $_' store/catalog.lmdb "$pack"
+        s/\x10\x00\Q$key\E\K./$& ^ "\1"/ges or exit 1; seek $f, 0, 0; print $f $_' store/catalog.lmdb "$pack"
     exits 3 tamis stat store
     fails 3 "^tamis: store/filters/$words" tamis verify store
     prints $'^s4\tok\t.*\n-\tpack\tfilters/'"$words"
