@@ -26,7 +26,7 @@ static int enter_dir(struct tamis_edit *e, struct tamis_diag *diag)
     if (n_gone && diag) {
         struct tamis_diag before = *diag;
         diag_fail(diag, rc, c->filters->path,
-                  "%s%sfilters, lists and packs of no segment removed: %zu; after an "
+                  "%s%sfiles of no segment removed: %zu; after an "
                   "older catalog is put back, repair first",
                   before.what, rc ? "; " : "", n_gone);
     }

@@ -10,7 +10,7 @@ struct sweep {
     struct listings list;
     bool any_gone; /* of the orphans */
     bool alien;    /* one of them is not ours */
-    size_t n_gone; /* filters, lists, packs; no temporary files or tombstones */
+    size_t n_gone; /* no temporary files or tombstones */
     bool done;     /* nothing failed */
 };
 

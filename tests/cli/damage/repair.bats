@@ -70,7 +70,7 @@ tree() {
     cp old store/catalog.lmdb
     exits 0 tamis pack store --dry-run
     exits 5 tamis drop store typo
-    [[ $stderr == *"store/filters: filters, lists and packs of no segment removed: 1; "*"repair first"*"no segment 'typo'"* ]] ||
+    [[ $stderr == *"store/filters: files of no segment removed: 1; "*"repair first"*"no segment 'typo'"* ]] ||
         explain "both lines"
     ok tamis build store four /dev/null --empty
     tamis init other

@@ -152,7 +152,7 @@ keeps() {
     [ "$(ls store/filters | wc -l)" -eq 2 ]
     keeps build store two k --replaces two -q
     tells $'^a\t-\tABSENT\nx\ttwo\tHIT$' tamis probe store a x
-    fails 0 "filters, lists and packs of no segment removed: 2;" tamis build store three k -q
+    fails 0 "files of no segment removed: 2;" tamis build store three k -q
     [ "$(ls store/filters | wc -l)" -eq 2 ]
     # Not where something else is wrong: that is the line to read.
     ASAN_OPTIONS=detect_leaks=0 fails 4 "^tamis: standard output: .*: the work is done, only its report is lost$" \
