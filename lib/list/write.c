@@ -45,8 +45,8 @@ static double error_of(uint64_t n_hashes, uint32_t hash_bits)
     return error < ERROR_MIN ? ERROR_MIN : error > ERROR_MAX ? ERROR_MAX : error;
 }
 
-static void describe(struct list_writer *w, const struct list_options *o,
-                     const uint8_t uuid[UUID_BYTES])
+static void list_describe(struct list_writer *w, const struct list_options *o,
+                          const uint8_t uuid[UUID_BYTES])
 {
     struct identity *id = &w->identity;
     struct commit *c = &w->commit;
@@ -86,7 +86,7 @@ int list_writer_create(const struct list_options *o, const uint8_t uuid[UUID_BYT
     w->kernel = kernel_list_best();
     w->in_piece = 0;
     w->dir = dir;
-    describe(w, o, uuid);
+    list_describe(w, o, uuid);
     w->name = strdup(name);
     err = w->name ? io_create_temp(dir, name, w->temp, &w->fd) : ENOMEM;
     if (err) {
@@ -209,7 +209,7 @@ int list_writer_add(struct list_writer *w, const uint64_t *values, size_t n)
 
 /* ---- finish ---- */
 
-static void lay_out(struct list_writer *w)
+static void list_lay_out(struct list_writer *w)
 {
     struct commit *c = &w->commit;
     struct stage_desc *pages = &c->stages[LIST_PAGES], *index = &c->stages[LIST_INDEX];
@@ -270,7 +270,7 @@ static int write_index(struct list_writer *w)
     return err;
 }
 
-static int write_all(struct list_writer *w, struct list_written *out)
+static int list_write_all(struct list_writer *w, struct list_written *out)
 {
     size_t none;
     int err = w->failed ? w->failed : put_pages(w, 1);
@@ -280,7 +280,7 @@ static int write_all(struct list_writer *w, struct list_written *out)
         err = write_piece(w, (w->n_pages + 1) * PAGE_BYTES);
     if (err)
         return err;
-    lay_out(w);
+    list_lay_out(w);
     err = write_digests(w);
     if (!err)
         err = write_index(w);
@@ -304,7 +304,7 @@ int list_writer_finish(struct list_writer *w, bool sync_dir, struct list_written
                        struct tamis_diag *diag)
 {
     *out = (struct list_written){0};
-    int err = write_all(w, out);
+    int err = list_write_all(w, out);
     if (!err)
         err = io_publish(w->dir, w->temp, w->name, w->fd, sync_dir);
     if (err) {

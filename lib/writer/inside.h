@@ -110,7 +110,7 @@ int writer_open_path(struct io_guarded_fd *opened, const char *path,
 /* Releases everything, descriptor and lock too. Writes nothing. */
 void writer_free(struct tamis_writer *w);
 
-/* ---- chunk.c ---- */
+/* ---- batch.c ---- */
 enum { ADDS_AT_ONCE = 64 };
 /* How many of n keys may be added before the stage's fill is looked at again. */
 size_t adds_at_once(const struct writer_stage *s, size_t n);
