@@ -7,10 +7,7 @@
 #include "lib/io/threads.h"
 #include "lib/kernel/kernel.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The sum of a list of hashes, whatever their order (check.c). */
 struct hash_sum {

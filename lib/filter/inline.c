@@ -8,8 +8,6 @@
 #include "lib/filter/inline.h"
 #include "lib/filter/view.h"
 
-#include <string.h>
-
 /* Programs that were compiled against version 1 read them as such. */
 _Static_assert(sizeof(struct tamis_inline) == 128, "the layout of version 1");
 _Static_assert(sizeof(_Atomic uint64_t) == sizeof(uint64_t), "a state is a word");

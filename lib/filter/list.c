@@ -19,10 +19,7 @@
 #include "lib/filter/view.h"
 #include "lib/kernel/list/list_spot.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* gcc 12 takes a function that only prefetches for one without effects, and drops its
  * calls, unless it is inlined by force. */

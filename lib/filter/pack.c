@@ -15,10 +15,7 @@
 #include "lib/filter/kind.h"
 #include "lib/filter/view.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     BANDS_PER_PAGE = PAGE_BYTES / BAND_BYTES,

@@ -4,9 +4,6 @@
 #include "lib/filter/view.h"
 #include "lib/sync_point.h"
 
-#include <stdatomic.h>
-#include <string.h>
-
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 /* Functions that need many registers stay apart: the shortest ways do not pay then. */
 #define APART __attribute__((noinline))

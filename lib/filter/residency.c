@@ -10,9 +10,7 @@
  * 32, all in huge pages. */
 #include "lib/filter/view.h"
 
-#include <errno.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22

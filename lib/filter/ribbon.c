@@ -12,8 +12,6 @@
 #include "lib/filter/view.h"
 #include "lib/kernel/ribbon.h"
 
-#include <string.h>
-
 enum { WORD = 64, CHUNK = 16 * WORD };
 
 /* ---- what is mapped ---- */

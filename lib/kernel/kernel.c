@@ -2,9 +2,7 @@
 #include "lib/kernel/kernel.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool can_run(size_t i)
 {

@@ -15,10 +15,8 @@
 #include "lib/pack/pack.h"
 #include "lib/plan/plan.h"
 
-#include <errno.h>
 #include <float.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A band of rows of one line counts as this share of the bytes of all blocks, and each
  * further line half as much: it is next to the first. */

@@ -18,10 +18,7 @@
 #include "lib/kernel/kernel.h"
 #include "lib/sort/sort.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { SOME_HASHES = 4096 };
 

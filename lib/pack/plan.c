@@ -3,9 +3,7 @@
 #include "lib/pack/pack.h"
 #include "lib/plan/plan.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int source_of(uint64_t n_keys, double error, bool from_files,
                      struct pack_source *s)

@@ -24,10 +24,8 @@
 #include "lib/io/threads.h"
 #include "lib/kernel/kernel.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- the rows of a chunk ---- */
 

@@ -7,12 +7,8 @@
 #include "lib/io/io.h"
 #include "lib/page/stage_writer.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* ---- checked copies of pages ---- */
 

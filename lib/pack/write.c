@@ -6,10 +6,7 @@
 #include "format/integrity.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- bytes that come one after the other, as pages of a stage ---- */
 

@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     MOST_SIDE = 1024, /* 16 KiB of output a node: a few stay in the first cache */

@@ -4,7 +4,6 @@
 #include "lib/store/catalog/catalog.h"
 
 #include <sys/file.h>
-#include <sys/stat.h>
 
 /* ---- what the first record says ---- */
 

@@ -6,12 +6,8 @@
 #include "lib/kernel/kernel.h"
 #include "lib/page/page.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A stripe serves one thread at a time. Threads that find it taken share two more. */
 enum { N_STRIPES = 16, SHARED_STRIPE = N_STRIPES, N_SHARED = 2, CACHE_LINE = 64 };
