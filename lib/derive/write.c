@@ -68,14 +68,7 @@ static int write_in(struct derived *d, int dir, const char *name, bool sync_dir)
     int fd, err = io_create_temp(dir, name, temp, &fd);
     if (err)
         return err;
-    err = derived_write_all(d, fd);
-    if (!err)
-        err = io_publish(dir, temp, name, fd, sync_dir);
-    if (err)
-        io_discard(dir, temp, fd);
-    else
-        close(fd);
-    return err;
+    return io_finish(derived_write_all(d, fd), dir, temp, name, fd, sync_dir);
 }
 
 int derived_write(struct derived *d, const struct derive_to *to,

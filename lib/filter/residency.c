@@ -19,11 +19,6 @@
 /* A multiple of the size of a huge page. */
 enum { STEP_BYTES = 8 << 20 };
 
-static size_t machine_page(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
-
 static size_t mapped_bytes(const struct mapping *m)
 {
     size_t page = machine_page();

@@ -39,12 +39,6 @@ struct list_writer {
 
 /* ---- begin ---- */
 
-static double error_of(uint64_t n_hashes, uint32_t hash_bits)
-{
-    double error = ((double)n_hashes + 1) / ((double)list_max(hash_bits) + 1);
-    return error < ERROR_MIN ? ERROR_MIN : error > ERROR_MAX ? ERROR_MAX : error;
-}
-
 static void list_describe(struct list_writer *w, const struct list_options *o,
                           const uint8_t uuid[UUID_BYTES])
 {
@@ -213,7 +207,10 @@ static void list_lay_out(struct list_writer *w)
 {
     struct commit *c = &w->commit;
     struct stage_desc *pages = &c->stages[LIST_PAGES], *index = &c->stages[LIST_INDEX];
-    w->identity.target_error = error_of(w->n_hashes, w->hash_bits);
+    double error = ((double)w->n_hashes + 1) / ((double)list_max(w->hash_bits) + 1);
+    w->identity.target_error = error < ERROR_MIN   ? ERROR_MIN
+                               : error > ERROR_MAX ? ERROR_MAX
+                                                   : error;
     c->keys = w->n_keys ? w->n_keys : w->n_hashes;
     pages->layout = LAYOUT_HASHES;
     pages->length = w->n_pages * PAGE_BYTES;
@@ -304,16 +301,12 @@ int list_writer_finish(struct list_writer *w, bool sync_dir, struct list_written
                        struct tamis_diag *diag)
 {
     *out = (struct list_written){0};
-    int err = list_write_all(w, out);
-    if (!err)
-        err = io_publish(w->dir, w->temp, w->name, w->fd, sync_dir);
+    int err =
+        io_finish(list_write_all(w, out), w->dir, w->temp, w->name, w->fd, sync_dir);
     if (err) {
         *out = (struct list_written){0};
         err = cannot_write(w, err, diag);
-        list_writer_abort(w);
-        return err;
     }
-    close(w->fd);
     free_writer(w);
-    return 0;
+    return err;
 }

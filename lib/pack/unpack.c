@@ -206,13 +206,7 @@ int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t col
     err = io_refuse_network(fd);
     if (!err)
         err = unpack_into(pack, band, column, col, id, c, fd);
-    if (!err)
-        err = io_publish(dir, temp, name, fd, false);
-    if (err)
-        io_discard(dir, temp, fd);
-    else
-        close(fd);
-    return err;
+    return io_finish(err, dir, temp, name, fd, false);
 }
 
 int pack_unpack_memory(struct tamis_filter *pack, const struct band *band,

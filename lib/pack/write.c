@@ -167,16 +167,6 @@ int pack_write(struct pack_job *job, int dir, const char *name, uint64_t *table_
     if (!err)
         err = write_all(job, fd, table_digest, file_bytes);
     pack_index_free(job);
-    if (!err)
-        err = io_publish(dir, temp, name, fd, false);
-    if (!err) {
-        close(fd);
-        return 0;
-    }
-    io_discard(dir, temp, fd);
-    if (err == EEXIST)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
-    if (err < 0)
-        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
-    return diag_errno(diag, err, name, "cannot write");
+    err = io_finish(err, dir, temp, name, fd, false);
+    return err ? diag_made(diag, err, name, "cannot write") : 0;
 }

@@ -38,9 +38,9 @@ static struct watched *_Atomic arrays[N_ARRAYS]; /* each twice as long as the la
 static _Atomic uint32_t n_entries;               /* ever used */
 static _Atomic uint64_t free_list; /* a number + 1, and above it a count of changes */
 
-static uintptr_t machine_page(void)
+size_t machine_page(void)
 {
-    return (uintptr_t)sysconf(_SC_PAGESIZE);
+    return (size_t)sysconf(_SC_PAGESIZE);
 }
 
 static unsigned array_of(uint32_t number)

@@ -46,12 +46,6 @@ static void apply_reset(struct apply *a)
     a->doubtful = a->stays = false;
 }
 
-static void apply_free(struct apply *a)
-{
-    apply_reset(a);
-    free(a->dropped.bytes);
-}
-
 /* A growing filter goes only while nobody is writing to it, or what the writer has
  * acknowledged would be lost without a word; the lock is held until the edit is
  * through. A lost file has no writer. */
@@ -419,8 +413,8 @@ static bool is_listed(struct catalog_txn *t, const struct edit_op *op)
 }
 
 /* A snapshot numbers records and columns, dropped ones, too; no more than *n. */
-static int count_numbers(struct catalog_txn *t, const struct listings *l, uint64_t *n,
-                         struct tamis_diag *diag)
+static int numbers_needed(struct catalog_txn *t, const struct listings *l, uint64_t *n,
+                          struct tamis_diag *diag)
 {
     int rc = catalog_count_records(t, n, diag);
     *n += 63; /* the columns of a pack begin at a multiple of 64 */
@@ -441,7 +435,7 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     apply_reset(a);
     rc = listings_load(&a->list, t, diag);
     if (!rc)
-        rc = count_numbers(t, &a->list, &before, diag);
+        rc = numbers_needed(t, &a->list, &before, diag);
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         a->op = e->ops[i];
         if (a->op->kind == EDIT_PUT)
@@ -461,7 +455,7 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     if (!rc)
         rc = listings_write(&a->list, diag);
     if (!rc)
-        rc = count_numbers(t, &a->list, &after, diag);
+        rc = numbers_needed(t, &a->list, &after, diag);
     if (!rc && after > before && after >> NUMBER_BITS)
         rc =
             diag_fail(diag, TAMIS_ERR_TOO_LARGE, e->catalog->path,
@@ -553,7 +547,8 @@ int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
         edit_unlink_written(edit);
     /* Unsure: the names may be on the disk, so their files stay. If they are not,
      * the next sweep removes the files. */
-    apply_free(&a);
+    apply_reset(&a);
+    free(a.dropped.bytes);
     if (rc != TAMIS_ERR_BUSY)
         edit_free(edit);
     io_let_cancel(before);
