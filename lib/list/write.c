@@ -162,7 +162,7 @@ static int put_page(struct list_writer *w, const uint64_t *values, size_t n,
     return end % PIECE_BYTES == 0 ? write_piece(w, end) : 0;
 }
 
-/* Pages of the values at hand, while `least` of them are left. */
+/* Writes pages of the values at hand while `least` of them or more are left. */
 static int put_pages(struct list_writer *w, size_t least)
 {
     size_t done = 0, taken;
@@ -176,7 +176,7 @@ static int put_pages(struct list_writer *w, size_t least)
     return err;
 }
 
-/* Copies values that rise from the last one on; false if they do not. */
+/* Copies the values; false if they do not rise from the last one on. */
 static bool copy_rising(struct list_writer *w, const uint64_t *values, size_t n)
 {
     uint64_t last = values[n - 1];

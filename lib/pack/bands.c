@@ -32,10 +32,10 @@ enum { FEW_ALIKE = 256, BANDS_OF_FEW = 4 };
  * digests of each band: each band counts as OWN_PAGES bands more. */
 enum { MANY_ALIKE = 4096, OWN_PAGES = 2 };
 
-/* Among so many files, some stay as they are, where a key costs a line each: that
- * counts as half a band. Fewer are all packed, but for those of bands_leave(). Columns
- * of older packs do not count, so that a merge does not give back what called for it.
- */
+/* With so many files, some may stay as they are. A key then costs a line for each,
+ * which counts as half a band. Fewer files are all packed, but for those that
+ * bands_leave() marks. Columns of older packs do not count here: a merge would give
+ * back what called for it. */
 enum { MANY_BESIDE = 256 };
 
 /* ---- one filter ---- */

@@ -172,7 +172,7 @@ static bool rows_make(struct row_maker *r, const struct chunk *chunk, uint8_t *o
                      out + (size_t)i * BLOCK_BITS * b->row_bytes + column / 8,
                      b->row_bytes);
     }
-    /* Columns that there are not: the rest of the rows. */
+    /* Zeros behind the last column, to the end of each row. */
     uint32_t used = (b->n_columns + GROUP - 1) / GROUP * 8;
     for (size_t row = 0; used < b->row_bytes && row < (size_t)chunk->n * BLOCK_BITS;
          row++)

@@ -26,8 +26,8 @@ static size_t drop_known(const struct tamis_writer *w, uint32_t current,
     return kept;
 }
 
-/* A key sets at most lanes * words bits, so a stage needs no look before enough keys to
- * fill it were added. */
+/* A key sets at most lanes * words bits. Until enough keys were added to fill the
+ * stage, its fill need not be computed. */
 static bool look_at_fill(const struct tamis_writer *w, struct writer_stage *s,
                          uint64_t n_keys)
 {
@@ -76,8 +76,8 @@ static bool add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
     return add_new(w, current, hashes, kept);
 }
 
-/* First it says that it adds, and then it looks: what a signal handler does in between
- * is refused, or seen. */
+/* Announces the add, then reads the state: what a signal handler does in between is
+ * refused, or read. */
 static inline bool alone_begin(struct tamis_writer *w)
 {
     bool free = !atomic_load_explicit(&w->adding, memory_order_relaxed);
@@ -139,8 +139,8 @@ int alone_add(struct tamis_writer *w, const uint64_t *hashes, size_t n)
     return err;
 }
 
-/* The way of nearly all adds of one key: how many instructions an add takes decides for
- * how many lines the processor waits at a time.
+/* The path of nearly all adds of one key. The fewer instructions it has, the more cache
+ * lines the processor waits for at once.
  *
  * WHY `plain` MAY BE BELIEVED. The state, the stages and the memory of good pages
  * change in calls of the owner only, or of a signal handler that interrupts it outside

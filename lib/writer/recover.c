@@ -29,8 +29,8 @@ static void touch_byte(uint8_t *p)
 }
 
 /* Takes one sector of floors into memory. One that fails its own check guards
- * nothing any more: its pages are condemned. If the stage is settled, they are made
- * anew for pages that pass by their digests. */
+ * nothing any more: its pages are condemned. In a settled stage, pages whose
+ * digests are right get new floors. */
 static int load_sector(struct tamis_writer *w, struct writer_stage *s, uint64_t sector)
 {
     struct floor_sector_disk d;
@@ -79,7 +79,7 @@ static void recover_stage(struct tamis_writer *w, struct writer_stage *s)
         n_bits += page_bits(w->kernel, copy);
         atomic_fetch_or(&s->dirty[page / 64], UINT64_C(1) << (page % 64));
     }
-    /* R9: counted, not remembered; they steer growth and nothing else. */
+    /* R9: these counts are recomputed, and only growth depends on them. */
     uint64_t keys = plan_keys_of_bits(&s->stage.geometry, n_bits);
     s->base_bits = n_bits;
     s->base_keys = keys > s->base_keys && keys != UINT64_MAX ? keys : s->base_keys;

@@ -105,8 +105,8 @@ static int note_dropped(struct apply *a, struct piece name, struct piece value)
     return r.state == RECORD_GROWING ? lock_dropped(a, &r, name) : 0;
 }
 
-/* A copy that was attached with the UUID of a lost file that this edit dropped, or a
- * list that the new record of its segment has, too. */
+/* Forgets a file that is to go: a copy was attached with the UUID of a lost file that
+ * this edit dropped, or the new record of a segment has the same list. */
 static bool forget_dropped(struct apply *a, const uint8_t uuid[UUID_BYTES])
 {
     uint8_t *b = a->dropped.bytes;
@@ -261,8 +261,8 @@ static bool in_scope(const struct edit_live *live, const struct record *r)
 }
 
 /* Is what was found segment `index` of the snapshot, and may it go? It may have been
- * packed since. A segment without a filter and a binding is told by the time when it
- * was put alone. A record that cannot be read must be the same, byte for byte. */
+ * packed since. A segment without a filter is recognised by the time of its put. A
+ * record that cannot be read must be the same, byte for byte. */
 static bool may_go(struct apply *a, size_t index, const struct tamis_segment_info *info)
 {
     const struct edit_live *live = a->op->live;
