@@ -76,12 +76,6 @@ static inline void bits_put(struct bits *b, uint64_t value, uint32_t n)
     b->word = b->n ? value >> (n - b->n) : 0;
 }
 
-static void bits_end(struct bits *b)
-{
-    for (uint32_t i = 0; i < b->n; i += 8)
-        *b->to++ = (uint8_t)(b->word >> i);
-}
-
 static void put_hashes(const uint64_t *v, const struct list_page *p,
                        uint8_t page[PAGE_BYTES])
 {
@@ -95,7 +89,8 @@ static void put_hashes(const uint64_t *v, const struct list_page *p,
         page[at / 8] |= (uint8_t)(1 << at % 8);
         at++;
     }
-    bits_end(&rests);
+    for (uint32_t i = 0; i < rests.n; i += 8)
+        *rests.to++ = (uint8_t)(rests.word >> i);
 }
 
 void list_page_begin(const uint64_t *v, struct list_page *p, uint8_t page[PAGE_BYTES])

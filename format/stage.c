@@ -162,14 +162,6 @@ static struct verdict check_hashes(const struct stage_desc *s)
     return VERDICT_GOOD;
 }
 
-/* Rules L3 and L7 to L10, of the table of first values. */
-static struct verdict check_index(const struct stage_desc *s,
-                                  const struct stage_desc *pages)
-{
-    uint64_t n = pages->length / PAGE_BYTES;
-    return check_entries(s, CONTENT_FIRSTS, n, s->used_bytes == n * LIST_ENTRY_BYTES);
-}
-
 /* Rules N3 to N6. */
 static struct verdict check_ribbon(const struct stage_desc *s)
 {
@@ -188,9 +180,11 @@ static struct verdict check_ribbon(const struct stage_desc *s)
 static struct verdict area_check(const struct stage_desc *s, size_t i,
                                  const struct commit *c, uint16_t kind)
 {
-    if (kind == KIND_LIST)
+    uint64_t n = c->stages[LIST_PAGES].length / PAGE_BYTES; /* of a list */
+    if (kind == KIND_LIST) /* rules L3 and L7 to L10, of the table of first values */
         return i == LIST_PAGES ? check_hashes(s)
-                               : check_index(s, &c->stages[LIST_PAGES]);
+                               : check_entries(s, CONTENT_FIRSTS, n,
+                                               s->used_bytes == n * LIST_ENTRY_BYTES);
     if (kind == KIND_RIBBON)
         return check_ribbon(s);
     return i == PACK_ROWS ? check_rows(s) : check_table(s, i, &c->stages[PACK_ROWS]);

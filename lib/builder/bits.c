@@ -71,8 +71,8 @@ static int from_spool(struct tamis_builder *b, struct fill *f, bool asks)
 }
 
 /* The last hashes are not added before all are known to be right. */
-static int fill(struct tamis_builder *b, struct fill *f, const struct hash_list *from,
-                const struct hash_sum *sum)
+static int bits_fill(struct tamis_builder *b, struct fill *f,
+                     const struct hash_list *from, const struct hash_sum *sum)
 {
     f->asks = b->checks && from;
     int err = from ? fill_add(f, from->hashes, from->n, true) : from_spool(b, f, false);
@@ -115,7 +115,7 @@ int bits_write(struct tamis_builder *b, int fd, uint64_t at, struct stage_desc *
     if (!err) {
         o.fill.between = write_finished;
         o.fill.ctx = &o;
-        err = fill(b, &o.fill, from, sum);
+        err = bits_fill(b, &o.fill, from, sum);
         if (!err)
             err = write_finished(&o);
         s->bits_set = atomic_load(&o.fill.bits_set);

@@ -10,7 +10,8 @@ enum { DEFAULT_MEMORY_LIMIT = 64 << 20, MAX_THREADS = 256, SOME_KEYS = 256 };
 
 /* ---- creating ---- */
 
-static int check_options(const struct tamis_builder_options *o, struct tamis_diag *diag)
+static int builder_check_options(const struct tamis_builder_options *o,
+                                 struct tamis_diag *diag)
 {
     if (!(o->error >= ERROR_MIN && o->error <= ERROR_MAX))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "error %g is outside 1e-8 .. 0.5",
@@ -70,7 +71,7 @@ int tamis_builder_create(const struct tamis_builder_options *opt,
     if (options_copy(&o, sizeof o, opt))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "options are not valid");
     o.error = o.error == 0 ? 0.01 : o.error;
-    int err = check_options(&o, diag);
+    int err = builder_check_options(&o, diag);
     if (!err)
         err = identity_check(&o.identity, diag);
     if (err)
@@ -108,7 +109,7 @@ void tamis_builder_free(struct tamis_builder *b)
 
 /* ---- adding ---- */
 
-static int add(struct tamis_builder *b, const uint64_t *hashes, size_t n)
+static int builder_take(struct tamis_builder *b, const uint64_t *hashes, size_t n)
 {
     if (n && !b->n_keys)
         b->last = ~hashes[0]; /* it repeats none */
@@ -236,7 +237,7 @@ static int add_some_keys(struct tamis_builder *b, const struct tamis_key *keys,
         forget_range(b);
     if (b->range.known)
         widen_by(b, keys, n);
-    return add(b, hashes, n);
+    return builder_take(b, hashes, n);
 }
 
 int tamis_builder_add_keys(struct tamis_builder *b, const struct tamis_key *keys,
@@ -264,7 +265,7 @@ int tamis_builder_add_hashes(struct tamis_builder *b, uint64_t tag,
         return TAMIS_ERR_RANGE;
     if (n)
         forget_range(b);
-    return add(b, hashes, n);
+    return builder_take(b, hashes, n);
 }
 
 uint64_t builder_n_keys(const struct tamis_builder *b)

@@ -106,7 +106,7 @@ static void put(struct fill *f, const uint64_t *hashes, size_t n)
     }
 }
 
-static void ask(struct fill *f, const uint64_t *hashes, size_t n)
+static void ask_hashes(struct fill *f, const uint64_t *hashes, size_t n)
 {
     const struct geometry lane = {f->g.n_blocks, 1, f->g.words};
     struct plane p = plane_of(f->bits + f->lane * lane_bytes(&f->g), &lane);
@@ -193,7 +193,7 @@ static void each_region(void *ctx, unsigned number)
         if (f->steps & STEP_FINISH)
             finish_region(f, r);
         if (f->slices && f->steps & STEP_ASK)
-            slices_each(f, r, ask);
+            slices_each(f, r, ask_hashes);
         if (f->steps & STEP_FINISH && number == 0)
             call_between(f);
     }
@@ -216,7 +216,7 @@ static int each_lane(struct fill *f, uint64_t *hashes, size_t n, unsigned steps)
     /* Once all pages have their digests: a page may have blocks of two lanes. */
     bool asks = !f->slices && steps & STEP_ASK;
     for (f->lane = 0; f->lane < f->g.lanes && asks && !f->error; f->lane++)
-        ask(f, hashes, n);
+        ask_hashes(f, hashes, n);
     return f->error;
 }
 

@@ -132,14 +132,9 @@ int builder_finish_at(struct tamis_builder *b, const uint8_t uuid[UUID_BYTES], i
         err = io_refuse_network(fd);
         if (!err)
             err = write_filter(b, fd, 0, built);
-        if (!err)
-            err = io_publish(dir, temp, name, fd, sync_dir);
-        if (err) {
-            io_discard(dir, temp, fd);
+        err = io_finish(err, dir, temp, name, fd, sync_dir);
+        if (err)
             err = builder_cannot(b, err, name, "cannot write", diag);
-        } else {
-            close(fd); /* synced and named: closing can lose nothing any more */
-        }
     }
     io_let_cancel(before);
     return err;

@@ -7,10 +7,7 @@
 #include "lib/io/threads.h"
 #include "lib/kernel/kernel.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The sum of a list of hashes, whatever their order (check.c). */
 struct hash_sum {
@@ -90,7 +87,7 @@ void spool_free(struct tamis_builder *b);
 
 /* ==== fill.c: hashes to bits ============================================== */
 
-struct slice;
+struct partition_slice;
 /* The bits of a stage being made, lane by lane, in regions that fit the cache. One
  * thread has a region at a time. */
 struct fill {
@@ -98,12 +95,12 @@ struct fill {
     uint8_t *bits, *digests; /* of n_bytes; level 1 of the tree, 8 bytes a page */
     const struct kernel *kernel;
     struct threads *threads;
-    uint32_t shift, n_regions; /* regions have 2^shift blocks; n_regions a lane */
-    uint32_t run_hashes;       /* hashes of one region that are kept together */
-    struct slice *slices;      /* NULL: no partition */
-    uint32_t lane;             /* at work */
-    unsigned steps;            /* taken there */
-    _Atomic uint32_t next;     /* region to be taken */
+    uint32_t shift, n_regions;      /* regions have 2^shift blocks; n_regions a lane */
+    uint32_t run_hashes;            /* hashes of one region that are kept together */
+    struct partition_slice *slices; /* NULL: no partition */
+    uint32_t lane;                  /* at work */
+    unsigned steps;                 /* taken there */
+    _Atomic uint32_t next;          /* region to be taken */
     _Atomic bool stop;
     _Atomic uint64_t bits_set;
     _Atomic uint8_t *finished; /* a flag per region of each lane */

@@ -13,7 +13,7 @@
 enum { LEAST_BLOCK = 64 };
 
 /* A run that is being read; in memory, all of it is the only block. */
-struct reading {
+struct order_reading {
     struct order *order;
     struct sorted_run run;
     uint64_t done, check;
@@ -24,12 +24,12 @@ struct order {
     struct merge *merge;
     size_t block_hashes;
     uint64_t *own; /* blocks that have no room in the builder's memory; NULL: none */
-    struct reading runs[];
+    struct order_reading runs[];
 };
 
 static int next_in_memory(void *ctx, const uint64_t **block, size_t *n)
 {
-    struct reading *r = ctx;
+    struct order_reading *r = ctx;
     *block = r->order->builder->hashes;
     *n = (size_t)(r->run.n - r->done);
     r->done = r->run.n;
@@ -38,7 +38,7 @@ static int next_in_memory(void *ctx, const uint64_t **block, size_t *n)
 
 static int next_of_run(void *ctx, const uint64_t **block, size_t *n)
 {
-    struct reading *r = ctx;
+    struct order_reading *r = ctx;
     *block = r->block;
     int err = spool_read_run(r->order->builder, &r->run, r->done, &r->check, r->block,
                              r->order->block_hashes, n);

@@ -11,7 +11,7 @@
 
 enum { LINE_HASHES = 8, AHEAD = 2 /* runs */ };
 
-struct slice {
+struct partition_slice {
     uint64_t *hashes;
     size_t n, n_runs;  /* the rest, less than a run a region, follows them */
     uint64_t *buffer;  /* a run each region */
@@ -25,7 +25,7 @@ struct slice {
 
 /* ---- memory ---- */
 
-static bool slice_init(const struct fill *f, struct slice *s, uint64_t n)
+static bool slice_init(const struct fill *f, struct partition_slice *s, uint64_t n)
 {
     size_t regions = f->n_regions, runs = (size_t)(n / f->run_hashes) + 1;
     size_t run_bytes = f->run_hashes * sizeof *s->buffer;
@@ -66,7 +66,7 @@ void slices_create(struct fill *f, uint64_t n)
 /* ---- partition ---- */
 
 /* Appends the rest of each buffer to the runs, region by region. */
-static void put_rest(const struct fill *f, struct slice *s)
+static void put_rest(const struct fill *f, struct partition_slice *s)
 {
     uint64_t *to = s->hashes + s->n_runs * f->run_hashes;
     uint32_t at = 0;
@@ -80,7 +80,7 @@ static void put_rest(const struct fill *f, struct slice *s)
 }
 
 /* Sorts runs by region, by counting. */
-static void sort_runs(const struct fill *f, struct slice *s)
+static void sort_runs(const struct fill *f, struct partition_slice *s)
 {
     memset(s->first, 0, (f->n_regions + 1) * sizeof *s->first);
     for (size_t i = 0; i < s->n_runs; i++)
@@ -97,7 +97,7 @@ static void sort_runs(const struct fill *f, struct slice *s)
  * multiple of that: an end that is one too is that of a full one. Inlined by force, for
  * lane 0 by itself: it is most of the work, and its hashes are there already. */
 __attribute__((always_inline)) static inline void
-make_runs(const struct fill *f, struct slice *s, uint32_t lane)
+make_runs(const struct fill *f, struct partition_slice *s, uint32_t lane)
 {
     const uint32_t shift = f->shift, run = f->run_hashes;
     const uint64_t n_blocks = f->g.n_blocks;
@@ -123,7 +123,7 @@ make_runs(const struct fill *f, struct slice *s, uint32_t lane)
 static void partition(void *ctx, unsigned number)
 {
     const struct fill *f = ctx;
-    struct slice *s = &f->slices[number];
+    struct partition_slice *s = &f->slices[number];
     for (uint32_t r = 0; r < f->n_regions; r++)
         s->ends[r] = s->buffer + (size_t)r * f->run_hashes;
     if (f->lane == 0)
@@ -149,7 +149,8 @@ void slices_partition(struct fill *f, uint64_t *hashes, size_t n)
 
 /* ---- region by region ---- */
 
-static void each_run(struct fill *f, const struct slice *s, uint32_t r, fill_fn *fn)
+static void each_run(struct fill *f, const struct partition_slice *s, uint32_t r,
+                     fill_fn *fn)
 {
     const uint32_t run = f->run_hashes;
     const uint32_t end = s->first[r + 1];

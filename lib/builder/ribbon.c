@@ -71,8 +71,8 @@ static struct stage_desc *stage_begin(struct maker *m, uint64_t length, uint64_t
 /* ---- portions ---- */
 
 /* The hashes of pages `first` to before `end`. */
-static int from_spool(const struct maker *m, const struct layer *l, uint64_t first,
-                      uint64_t end, struct hash_list *out)
+static int ribbon_from_spool(const struct maker *m, const struct layer *l,
+                             uint64_t first, uint64_t end, struct hash_list *out)
 {
     struct tamis_builder *b = m->b;
     uint64_t done = 0, check = 0;
@@ -125,7 +125,7 @@ static int make_portions(struct maker *m, struct layer *l, struct stage_desc *s)
     int err = 0;
     for (uint32_t i = 0; i < n && !err; i++) {
         uint32_t to = (uint32_t)((uint64_t)l->fill.n_regions * (i + 1) / n);
-        err = from_spool(m, l, layer_page(l, from), layer_page(l, to), &some);
+        err = ribbon_from_spool(m, l, layer_page(l, from), layer_page(l, to), &some);
         if (!err)
             err = make_portion(m, l, s, from, to, &some);
         from = to;
@@ -203,7 +203,7 @@ static int last_stage(struct maker *m)
 }
 
 /* The memory of a filter of all keys at once; more than the limit goes by the spool. */
-static int make_room(struct tamis_builder *b)
+static int ribbon_make_room(struct tamis_builder *b)
 {
     struct ribbon_geometry g;
     int err = plan_ribbon_geometry(b->n_keys, b->error, 0, &g);
@@ -221,7 +221,7 @@ int ribbon_write(struct tamis_builder *b, int fd, uint64_t at, struct built *bui
 {
     struct maker m = {.b = b, .fd = fd, .at = at, .end = PAGE_BYTES, .built = built};
     struct commit *c = &built->commit;
-    int err = make_room(b);
+    int err = ribbon_make_room(b);
     if (err)
         return err;
     m.reach = 1;

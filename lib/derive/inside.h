@@ -10,9 +10,7 @@
 #include "lib/filter/view.h"
 #include "lib/page/page.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- sources.c ---- */
 

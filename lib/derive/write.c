@@ -24,7 +24,7 @@ static int write_stage(struct derived *d, uint32_t stage, int fd)
 
 /* Places of the stages behind a header that has room for them (SPEC.md §6). False: it
  * would be longer than a file may be. */
-static bool lay_out(struct derived *d)
+static bool derived_lay_out(struct derived *d)
 {
     struct commit *c = &d->commit;
     d->identity.header_pages = c->n_stages > MAX_BIRTH_STAGES ? 3 : 1;
@@ -45,10 +45,10 @@ static bool lay_out(struct derived *d)
 
 /* ---- the whole file ---- */
 
-static int write_all(struct derived *d, int fd)
+static int derived_write_all(struct derived *d, int fd)
 {
     int err = io_refuse_network(fd);
-    if (!err && !lay_out(d))
+    if (!err && !derived_lay_out(d))
         err = EFBIG;
     for (uint32_t i = 0; i < d->commit.n_stages && !err; i++)
         err = write_stage(d, i, fd);
@@ -68,14 +68,7 @@ static int write_in(struct derived *d, int dir, const char *name, bool sync_dir)
     int fd, err = io_create_temp(dir, name, temp, &fd);
     if (err)
         return err;
-    err = write_all(d, fd);
-    if (!err)
-        err = io_publish(dir, temp, name, fd, sync_dir);
-    if (err)
-        io_discard(dir, temp, fd);
-    else
-        close(fd);
-    return err;
+    return io_finish(derived_write_all(d, fd), dir, temp, name, fd, sync_dir);
 }
 
 int derived_write(struct derived *d, const struct derive_to *to,

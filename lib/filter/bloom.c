@@ -10,12 +10,12 @@
 
 /* ---- what is mapped ---- */
 
-static size_t memory(const struct commit *c)
+static size_t bloom_memory(const struct commit *c)
 {
     return c->n_stages * sizeof(struct plane) + sizeof(struct plane_row);
 }
 
-static void map(struct view *v, const struct commit *c, void *at)
+static void bloom_map(struct view *v, const struct commit *c, void *at)
 {
     struct plane_row *row = at;
     (void)c;
@@ -32,7 +32,7 @@ static void map(struct view *v, const struct commit *c, void *at)
 /* The planes that may be asked without a look at their pages: all lanes of stages that
  * are good throughout, the first lane of the others. A key that only it may have is no
  * more than a perhaps, to be asked with care. */
-struct asking {
+struct bloom_asking {
     enum { TO_CHECK, PERHAPS, FOR_CERTAIN } how;
     const struct plane_row *row; /* of all stages; not if there is something to check */
     uint32_t perhaps; /* a bit for each stage of which only one lane is asked */
@@ -40,7 +40,7 @@ struct asking {
     struct plane mixed[MAX_STAGES];
 };
 
-static inline void asking_begin(struct asking *a, struct view *v)
+static inline void bloom_asking_begin(struct bloom_asking *a, struct view *v)
 {
     bool all = true, first = true;
     for (uint32_t i = 0; i < v->n_stages; i++) {
@@ -68,8 +68,8 @@ static inline void asking_begin(struct asking *a, struct view *v)
 /* A negative has to miss in every stage: their lines are fetched side by side. Inlined
  * by force: gcc 12 takes a function that only prefetches for one without effects, and
  * drops its calls. */
-__attribute__((always_inline)) static inline void prefetch(const struct view *v,
-                                                           uint64_t h)
+__attribute__((always_inline)) static inline void bloom_prefetch(const struct view *v,
+                                                                 uint64_t h)
 {
     const struct plane *p = v->planes, *end = p + v->n_stages;
     do /* a view has a stage at least */
@@ -89,11 +89,12 @@ static enum tamis_reason probe_checking(struct view *v, const struct kernel *k,
     return TAMIS_NO_REASON;
 }
 
-static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint64_t h)
+static enum tamis_reason bloom_probe_one(struct view *v, const struct kernel *k,
+                                         uint64_t h)
 {
-    struct asking a;
+    struct bloom_asking a;
     uint64_t hits = 1;
-    asking_begin(&a, v);
+    bloom_asking_begin(&a, v);
     if (a.how != TO_CHECK && v->n_stages == 1)
         hits = k->probe(a.row->planes, h);
     else if (a.how != TO_CHECK)
@@ -103,7 +104,7 @@ static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint6
     if (a.how != TO_CHECK && hits & ~(uint64_t)a.perhaps)
         return TAMIS_HIT;
     if (v->n_stages > 1)
-        prefetch(v, h);
+        bloom_prefetch(v, h);
     return probe_checking(v, k, h);
 }
 
@@ -131,7 +132,7 @@ static uint64_t word_checking(struct view *v, const struct kernel *k,
     uint64_t hits = 0;
     for (size_t i = 0; i < n; i++) {
         if (i < n_next)
-            prefetch(v, hashes[n + i]);
+            bloom_prefetch(v, hashes[n + i]);
         hits |= (uint64_t)(probe_checking(v, k, hashes[i]) != TAMIS_NO_REASON) << i;
     }
     return hits;
@@ -154,9 +155,9 @@ static uint64_t survivors_checking(struct view *v, const struct kernel *k,
 }
 
 /* Many words of keys on planes whose bits may be believed; n_next hashes follow. */
-static size_t probe_grid(struct view *v, const struct kernel *k, const struct asking *a,
-                         const uint64_t *hashes, size_t n, size_t n_next,
-                         uint64_t *absent)
+static size_t bloom_probe_grid(struct view *v, const struct kernel *k,
+                               const struct bloom_asking *a, const uint64_t *hashes,
+                               size_t n, size_t n_next, uint64_t *absent)
 {
     uint64_t of_stages[GRID_WORDS];
     const uint64_t *of = of_stages;
@@ -175,20 +176,20 @@ static size_t probe_grid(struct view *v, const struct kernel *k, const struct as
     return n_absent;
 }
 
-static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t *hashes,
-                         size_t n, uint64_t *absent)
+static size_t bloom_probe_many(struct view *v, const struct kernel *k,
+                               const uint64_t *hashes, size_t n, uint64_t *absent)
 {
     size_t n_absent = 0;
     for (size_t done = 0, some; done < n; done += some) {
         const uint64_t *now = hashes + done;
         size_t left = n - done;
-        struct asking a;
-        asking_begin(&a, v);
+        struct bloom_asking a;
+        bloom_asking_begin(&a, v);
         some = a.how == TO_CHECK ? WORD : GRID_WORDS / v->n_stages * WORD;
         some = some < left ? some : left;
         if (a.how != TO_CHECK) {
-            n_absent +=
-                probe_grid(v, k, &a, now, some, left - some, absent + done / WORD);
+            n_absent += bloom_probe_grid(v, k, &a, now, some, left - some,
+                                         absent + done / WORD);
             continue;
         }
         size_t next = left - some < WORD ? left - some : WORD;
@@ -233,11 +234,11 @@ const struct filter_kind kind_bloom = {
     .name = "Bloom",
     .algebra = CAN_UNITE | CAN_INTERSECT | CAN_FOLD | CAN_COMPARE | CAN_ESTIMATE,
     .planes = true,
-    .memory = memory,
-    .map = map,
-    .probe = probe_one,
-    .probe_many = probe_many,
-    .prefetch = prefetch,
+    .memory = bloom_memory,
+    .map = bloom_map,
+    .probe = bloom_probe_one,
+    .probe_many = bloom_probe_many,
+    .prefetch = bloom_prefetch,
     .explain = explain,
     .error_now = error_now,
     .over_target = over_target,

@@ -3,12 +3,7 @@
 #include "lib/filter/header.h"
 #include "format/hash.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static int mismatch(struct tamis_diag *diag, const char *path, const char *what)
 {

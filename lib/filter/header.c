@@ -7,8 +7,6 @@
 #include "lib/error.h"
 #include "lib/io/io.h"
 
-#include <fcntl.h>
-#include <string.h>
 #include <time.h>
 
 /* A commit overwrites one slot in microseconds; a reader that meets one half

@@ -8,8 +8,6 @@
 #include "lib/filter/inline.h"
 #include "lib/filter/view.h"
 
-#include <string.h>
-
 /* Programs that were compiled against version 1 read them as such. */
 _Static_assert(sizeof(struct tamis_inline) == 128, "the layout of version 1");
 _Static_assert(sizeof(_Atomic uint64_t) == sizeof(uint64_t), "a state is a word");
@@ -55,8 +53,8 @@ void inline_release_filter(struct tamis_inline *value)
         filter_release(value->filter);
 }
 
-static enum tamis_answer ask(const struct tamis_inline *value,
-                             const struct tamis_key *key, enum tamis_reason *why)
+static enum tamis_answer inline_ask(const struct tamis_inline *value,
+                                    const struct tamis_key *key, enum tamis_reason *why)
 {
     return tamis_filter_probe(value->filter, key, why);
 }
@@ -68,7 +66,7 @@ static size_t ask_few(const struct tamis_inline *value, uint64_t tag,
     return tamis_filter_probe_batch(value->filter, tag, hashes, n, absent, why);
 }
 
-static const struct tamis_inline_calls of_filter = {ask, ask_few,
+static const struct tamis_inline_calls of_filter = {inline_ask, ask_few,
                                                     inline_release_filter};
 
 int tamis_filter_inline(struct tamis_filter *filter, uint32_t version,

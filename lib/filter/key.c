@@ -8,8 +8,6 @@
 #include "lib/error.h"
 #include "lib/io/io.h"
 
-#include <string.h>
-
 int tamis_domain_init(struct tamis_domain *domain, uint32_t hash_id, uint64_t seed)
 {
     memset(domain, 0, sizeof *domain);

@@ -19,10 +19,7 @@
 #include "lib/filter/view.h"
 #include "lib/kernel/list/list_spot.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* gcc 12 takes a function that only prefetches for one without effects, and drops its
  * calls, unless it is inlined by force. */
@@ -34,10 +31,10 @@
  *       `----guess---> entries around it ... --bisect--> page
  *
  * Hashes are spread evenly, so value * pages is a guess. In a list of 100 million
- * hashes it is off by some six pages (a Brownian bridge). The guide has the true places
- * of some thousand values, found when they are first needed. Between two of them the
- * guess is off by a tenth of a page, so a probe fetches the page before it reads the
- * table. No entry of it is checked here. */
+ * hashes it is off by some six pages (a Brownian bridge). The guide has the true
+ * positions of some thousand values, found when they are first needed. Between two of
+ * them the guess is off by a tenth of a page, so a probe fetches the page before it
+ * reads the table. No entry of it is checked here. */
 
 static inline uint64_t entry_at(const struct view *v, uint64_t i)
 {
@@ -114,7 +111,7 @@ static inline uint64_t search_page(const struct view *v, uint64_t value)
 enum {
     GUIDE_PAGES_LOG2 = 4, /* the least pages between two of its values */
     GUIDE_BITS_MAX = 20,
-    PART_BITS_MAX = 12, /* of a place, below the page */
+    PART_BITS_MAX = 12, /* of a position, below the page */
 };
 
 /* Places are counted in parts of a page; 0 is not known yet. */
@@ -131,7 +128,7 @@ static inline uint32_t part_bits_of(uint64_t n_pages)
     return bits < PART_BITS_MAX ? bits : PART_BITS_MAX;
 }
 
-/* The place of the guide's value `step`, by the table. Threads that find one at the
+/* The position of the guide's value `step`, by the table. Threads that find one at the
  * same time write the same. */
 static __attribute__((noinline)) uint32_t guide_find(const struct view *v,
                                                      uint64_t step)
@@ -147,15 +144,16 @@ static __attribute__((noinline)) uint32_t guide_find(const struct view *v,
             part = (uint64_t)((double)(value - first) / (double)(next - first) *
                               (double)(UINT64_C(1) << l->plane.part_bits));
     }
-    uint32_t place = (uint32_t)((page << l->plane.part_bits) + part) | 1;
-    atomic_store_explicit(&l->guide[step], place, memory_order_relaxed);
-    return place;
+    uint32_t position = (uint32_t)((page << l->plane.part_bits) + part) | 1;
+    atomic_store_explicit(&l->guide[step], position, memory_order_relaxed);
+    return position;
 }
 
 static inline uint64_t guide_at(const struct view *v, uint64_t step)
 {
-    uint32_t place = atomic_load_explicit(&v->list->guide[step], memory_order_relaxed);
-    return __builtin_expect(place != 0, 1) ? place : guide_find(v, step);
+    uint32_t position =
+        atomic_load_explicit(&v->list->guide[step], memory_order_relaxed);
+    return __builtin_expect(position != 0, 1) ? position : guide_find(v, step);
 }
 
 /* The page where the hash should be. A list that is not spread evenly may make it any
@@ -176,16 +174,17 @@ static size_t guide_bytes(uint64_t n_pages)
     return ((size_t)1 << guide_bits_of(n_pages)) * sizeof(uint32_t) + sizeof(uint32_t);
 }
 
-static size_t memory(const struct commit *c)
+static size_t list_memory(const struct commit *c)
 {
     return sizeof(struct list_map) +
            guide_bytes(c->stages[LIST_PAGES].length / PAGE_BYTES);
 }
 
-static enum tamis_answer otherwise(const struct plane *plane,
-                                   const struct tamis_key *key, enum tamis_reason *why);
+static enum tamis_answer list_otherwise(const struct plane *plane,
+                                        const struct tamis_key *key,
+                                        enum tamis_reason *why);
 
-static void map(struct view *v, const struct commit *c, void *at)
+static void list_map_stages(struct view *v, const struct commit *c, void *at)
 {
     const struct stage_desc *s = &c->stages[LIST_PAGES];
     struct list_map *l = v->list = at;
@@ -207,7 +206,7 @@ static void map(struct view *v, const struct commit *c, void *at)
                   .cut = 64 - s->hash_bits},
     };
     memset(&l->guide, 0, guide_bytes(n_pages));
-    v->head.own = (struct own_head){&l->plane, v->map.n_faults, otherwise};
+    v->head.own = (struct own_head){&l->plane, v->map.n_faults, list_otherwise};
 }
 
 const struct list_map *filter_list(struct tamis_filter *f)
@@ -222,8 +221,8 @@ struct stage *filter_list_stage(struct tamis_filter *f, size_t i)
 
 /* ---- one value ---- */
 
-/* The place that is asked: a page, and the two entries around it. */
-struct place {
+/* The only page that can have the value, and the two entries around it. */
+struct list_candidate {
     uint64_t value, page;
     uint64_t first, next; /* of this page and the one behind */
 };
@@ -231,7 +230,8 @@ struct place {
 /* Reads the head of a checked page with these entries around it. Another reason than
  * NO_REASON: the page says nothing. */
 static inline enum tamis_reason open_page(const struct list_map *l, const uint8_t *page,
-                                          const struct place *p, struct list_page *head)
+                                          const struct list_candidate *p,
+                                          struct list_page *head)
 {
     if (!list_page_open(page, l->hash_bits, head))
         return TAMIS_DAMAGED;
@@ -244,8 +244,9 @@ static inline enum tamis_reason open_page(const struct list_map *l, const uint8_
 }
 
 /* Does the page say that the value is absent? */
-static inline enum tamis_reason ask_page(const struct list_map *l, const uint8_t *page,
-                                         const struct place *p)
+static inline enum tamis_reason list_ask_page(const struct list_map *l,
+                                              const uint8_t *page,
+                                              const struct list_candidate *p)
 {
     struct list_page head;
     enum tamis_reason r = open_page(l, page, p, &head);
@@ -255,7 +256,7 @@ static inline enum tamis_reason ask_page(const struct list_map *l, const uint8_t
 }
 
 /* Was a page lost of which a probe has just used the contents? */
-static inline bool lost_one(const struct view *v, const struct place *p)
+static inline bool lost_one(const struct view *v, const struct list_candidate *p)
 {
     const struct stage *pages = &v->stages[LIST_PAGES], *table = &v->stages[LIST_INDEX];
     uint64_t next = p->page + 1 < v->list->n_pages ? p->page + 1 : p->page;
@@ -265,7 +266,7 @@ static inline bool lost_one(const struct view *v, const struct place *p)
 }
 
 /* Are the pages good that an answer rests on? Then their entries are read again. */
-static inline bool check_place(struct view *v, struct place *p)
+static inline bool check_candidate(struct view *v, struct list_candidate *p)
 {
     struct stage *pages = &v->stages[LIST_PAGES], *table = &v->stages[LIST_INDEX];
     bool is_last = p->page + 1 == v->list->n_pages;
@@ -283,11 +284,11 @@ static inline const uint8_t *page_at(const struct view *v, uint64_t page)
     return v->stages[LIST_PAGES].bits + page * PAGE_BYTES;
 }
 
-static inline enum tamis_reason ask_place(struct view *v, struct place *p)
+static inline enum tamis_reason ask_candidate(struct view *v, struct list_candidate *p)
 {
-    if (!check_place(v, p))
+    if (!check_candidate(v, p))
         return TAMIS_DAMAGED;
-    enum tamis_reason r = ask_page(v->list, page_at(v, p->page), p);
+    enum tamis_reason r = list_ask_page(v->list, page_at(v, p->page), p);
     return r == TAMIS_NO_REASON && lost_one(v, p) ? TAMIS_DAMAGED : r;
 }
 
@@ -301,8 +302,8 @@ static bool copy_entry(struct view *v, uint64_t i, uint8_t copy[PAGE_BYTES],
 }
 
 /* Strict: all that is believed is in the very copies that were checked. */
-static __attribute__((noinline)) enum tamis_reason ask_strictly(struct view *v,
-                                                                struct place *p)
+static __attribute__((noinline)) enum tamis_reason
+ask_strictly(struct view *v, struct list_candidate *p)
 {
     uint8_t copy[PAGE_BYTES];
     p->next = UINT64_MAX;
@@ -311,7 +312,7 @@ static __attribute__((noinline)) enum tamis_reason ask_strictly(struct view *v,
          !copy_entry(v, p->page + 1, copy, &p->next)) ||
         !stage_copy_page(&v->stages[LIST_PAGES], p->page, copy))
         return TAMIS_DAMAGED;
-    return ask_page(v->list, copy, p);
+    return list_ask_page(v->list, copy, p);
 }
 
 static inline bool is_strict(const struct view *v)
@@ -323,8 +324,8 @@ static inline bool is_strict(const struct view *v)
 static __attribute__((noinline)) enum tamis_reason ask_carefully(struct view *v,
                                                                  uint64_t value)
 {
-    struct place p = {.value = value, .page = search_page(v, value)};
-    return is_strict(v) ? ask_strictly(v, &p) : ask_place(v, &p);
+    struct list_candidate p = {.value = value, .page = search_page(v, value)};
+    return is_strict(v) ? ask_strictly(v, &p) : ask_candidate(v, &p);
 }
 
 /* ---- absent values, quickly ---- */
@@ -339,8 +340,8 @@ FORCED static inline uint64_t fetch_page(const struct view *v, uint64_t h)
 
 static __attribute__((noinline)) bool is_checked(struct view *v, uint64_t page)
 {
-    struct place p = {.page = page};
-    return check_place(v, &p);
+    struct list_candidate p = {.page = page};
+    return check_candidate(v, &p);
 }
 
 /* Are the pages good that an answer about this page rests on? */
@@ -397,14 +398,15 @@ FORCED static inline bool lacks(struct view *v, uint64_t h)
            l->kernel->lacks(page_at(v, page), first, value) && !lost_any(&v->map);
 }
 
-static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint64_t h)
+static enum tamis_reason list_probe_one(struct view *v, const struct kernel *k,
+                                        uint64_t h)
 {
     (void)k;
     return !is_strict(v) && lacks(v, h) ? TAMIS_NO_REASON
                                         : ask_carefully(v, h >> v->list->plane.cut);
 }
 
-static void prefetch(const struct view *v, uint64_t h)
+static void list_prefetch(const struct view *v, uint64_t h)
 {
     fetch_page(v, h);
 }
@@ -475,8 +477,8 @@ static uint64_t ask_word(struct view *v, const uint64_t *hashes, size_t n)
     return word;
 }
 
-static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t *hashes,
-                         size_t n, uint64_t *absent)
+static size_t list_probe_many(struct view *v, const struct kernel *k,
+                              const uint64_t *hashes, size_t n, uint64_t *absent)
 {
     size_t n_absent = 0;
     (void)k;
@@ -502,16 +504,17 @@ static void note_shape(struct view *v, uint64_t page)
                           list_shape(&p), memory_order_relaxed);
 }
 
-static enum tamis_answer otherwise(const struct plane *plane,
-                                   const struct tamis_key *key, enum tamis_reason *why)
+static enum tamis_answer list_otherwise(const struct plane *plane,
+                                        const struct tamis_key *key,
+                                        enum tamis_reason *why)
 {
     struct view *v = view_of_plane(plane);
     uint64_t h = key->hash, page = guide_page(v, h);
     note_shape(v, page);
-    return answer_of(probe_one(v, NULL, h), why);
+    return answer_of(list_probe_one(v, NULL, h), why);
 }
 
-static kind_answer_fn *find_answer(const struct kernel *k)
+static kind_answer_fn *list_find_answer(const struct kernel *k)
 {
     return kernel_list(k)->answer;
 }
@@ -519,7 +522,7 @@ static kind_answer_fn *find_answer(const struct kernel *k)
 static size_t list_answer_few(const struct plane *plane, const uint64_t *hashes,
                               size_t n, uint64_t *absent)
 {
-    return probe_many(view_of_plane(plane), NULL, hashes, n, absent);
+    return list_probe_many(view_of_plane(plane), NULL, hashes, n, absent);
 }
 
 /* ---- the pages one after the other ---- */
@@ -614,12 +617,12 @@ const struct filter_kind kind_list = {
     .name = "list",
     .algebra = 0,
     .planes = false,
-    .memory = memory,
-    .map = map,
-    .probe = probe_one,
-    .probe_many = probe_many,
-    .prefetch = prefetch,
-    .find_answer = find_answer,
+    .memory = list_memory,
+    .map = list_map_stages,
+    .probe = list_probe_one,
+    .probe_many = list_probe_many,
+    .prefetch = list_prefetch,
+    .find_answer = list_find_answer,
     .answer_few = list_answer_few,
     .explain = NULL, /* no stage decides by itself */
     .judge = list_judge,

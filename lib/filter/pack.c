@@ -15,10 +15,7 @@
 #include "lib/filter/kind.h"
 #include "lib/filter/view.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     BANDS_PER_PAGE = PAGE_BYTES / BAND_BYTES,
@@ -31,7 +28,7 @@ enum {
 
 /* ---- the mapping ---- */
 
-static size_t memory(const struct commit *c)
+static size_t pack_memory(const struct commit *c)
 {
     return c->stages[PACK_ROWS].n_bands * sizeof(struct band);
 }
@@ -63,7 +60,7 @@ static bool reads_rows(const struct view *v)
            (s->mode != TAMIS_CHECK_NONE && s->n_pages > FEW_PAGES);
 }
 
-static void map(struct view *v, const struct commit *c, void *at)
+static void pack_map(struct view *v, const struct commit *c, void *at)
 {
     map_at_random(&v->map);
     uint32_t n = c->stages[PACK_ROWS].n_bands;
@@ -349,7 +346,7 @@ static enum tamis_reason probe_bands(struct view *v, uint64_t h)
     return reason;
 }
 
-static void prefetch(const struct view *v, uint64_t h)
+static void pack_prefetch(const struct view *v, uint64_t h)
 {
     const uint8_t *bits = v->stages[PACK_ROWS].bits;
     uint64_t rows[MAX_WORDS];
@@ -358,23 +355,25 @@ static void prefetch(const struct view *v, uint64_t h)
             __builtin_prefetch(bits + rows[i - 1]);
 }
 
-static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint64_t h)
+static enum tamis_reason pack_probe_one(struct view *v, const struct kernel *k,
+                                        uint64_t h)
 {
     (void)k;
     if (!v->bands)
         return TAMIS_DAMAGED;
-    prefetch(v, h);
+    pack_prefetch(v, h);
     return probe_bands(v, h);
 }
 
-static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t *hashes,
-                         size_t n, uint64_t *absent)
+static size_t pack_probe_many(struct view *v, const struct kernel *k,
+                              const uint64_t *hashes, size_t n, uint64_t *absent)
 {
     size_t n_absent = 0;
     for (size_t done = 0; done < n; done += 64) {
         uint64_t word = 0;
         for (size_t i = done; i < n && i < done + 64; i++)
-            word |= (uint64_t)(probe_one(v, k, hashes[i]) == TAMIS_NO_REASON) << i % 64;
+            word |= (uint64_t)(pack_probe_one(v, k, hashes[i]) == TAMIS_NO_REASON)
+                    << i % 64;
         absent[done / 64] = word; /* whole: a caller may jump out of a probe */
         n_absent += (size_t)__builtin_popcountll(word);
     }
@@ -790,11 +789,11 @@ const struct filter_kind kind_pack = {
     .number = KIND_PACK,
     .name = "pack",
     .keeps_file = true,
-    .memory = memory,
-    .map = map,
-    .probe = probe_one,
-    .probe_many = probe_many,
-    .prefetch = prefetch,
+    .memory = pack_memory,
+    .map = pack_map,
+    .probe = pack_probe_one,
+    .probe_many = pack_probe_many,
+    .prefetch = pack_prefetch,
     .explain = NULL, /* no stage decides by itself */
     .judge = pack_judge,
 };

@@ -4,9 +4,6 @@
 #include "lib/filter/view.h"
 #include "lib/sync_point.h"
 
-#include <stdatomic.h>
-#include <string.h>
-
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 /* Functions that need many registers stay apart: the shortest ways do not pay then. */
 #define APART __attribute__((noinline))
@@ -133,17 +130,12 @@ void filter_prefetch(struct tamis_filter *f, uint64_t h)
 
 enum { WORD = 64 }; /* keys to a word of answers */
 
-static void clear_answers(uint64_t *absent, size_t n)
-{
-    if (n && absent) /* of no keys it may be NULL */
-        memset(absent, 0, ((n - 1) / WORD + 1) * sizeof *absent);
-}
-
 size_t filter_probe_batch_from(struct tamis_filter *f, uint64_t min_watermark,
                                uint64_t now, uint64_t tag, const uint64_t *hashes,
                                size_t n, uint64_t *absent, enum tamis_reason *why)
 {
-    clear_answers(absent, n);
+    if (n && absent) /* of no keys it may be NULL */
+        memset(absent, 0, ((n - 1) / WORD + 1) * sizeof *absent);
     if (quick_left < 0)
         quick_tick();
     if (!f || tag != f->tag || (n && (!hashes || !absent))) {

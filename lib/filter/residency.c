@@ -10,9 +10,7 @@
  * 32, all in huge pages. */
 #include "lib/filter/view.h"
 
-#include <errno.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -20,11 +18,6 @@
 
 /* A multiple of the size of a huge page. */
 enum { STEP_BYTES = 8 << 20 };
-
-static size_t machine_page(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
 
 static size_t mapped_bytes(const struct mapping *m)
 {

@@ -12,8 +12,6 @@
 #include "lib/filter/view.h"
 #include "lib/kernel/ribbon.h"
 
-#include <string.h>
-
 enum { WORD = 64, CHUNK = 16 * WORD };
 
 /* ---- what is mapped ---- */
@@ -29,7 +27,7 @@ static size_t planes_at(uint32_t n)
     return sizeof(struct ribbons) + n * sizeof(struct ribbon_plane *);
 }
 
-static size_t memory(const struct commit *c)
+static size_t ribbon_memory(const struct commit *c)
 {
     uint32_t n = c->n_stages - 1U;
     size_t n_bytes = planes_at(n);
@@ -38,10 +36,11 @@ static size_t memory(const struct commit *c)
     return n_bytes;
 }
 
-static enum tamis_answer otherwise(const struct plane *plane,
-                                   const struct tamis_key *key, enum tamis_reason *why);
+static enum tamis_answer ribbon_otherwise(const struct plane *plane,
+                                          const struct tamis_key *key,
+                                          enum tamis_reason *why);
 
-static void map(struct view *v, const struct commit *c, void *at)
+static void ribbon_map(struct view *v, const struct commit *c, void *at)
 {
     struct ribbons *r = at;
     r->kernel = kernel_get()->ribbon;
@@ -53,11 +52,11 @@ static void map(struct view *v, const struct commit *c, void *at)
         ribbon_plane_init(r->planes[i], v->stages[i].bits, &g);
         next += ribbon_plane_bytes(g.blocks);
     }
-    v->head.own = (struct own_head){r->planes[0], v->map.n_faults, otherwise};
+    v->head.own = (struct own_head){r->planes[0], v->map.n_faults, ribbon_otherwise};
     v->ribbons = r;
 }
 
-static struct ribbon_geometry geometry_of(const struct ribbon_plane *p)
+static struct ribbon_geometry ribbon_blocks_of(const struct ribbon_plane *p)
 {
     return (struct ribbon_geometry){p->n_pages, p->n_long, p->blocks};
 }
@@ -70,7 +69,7 @@ static bool ask_ribbon_page(struct view *v, uint32_t stage, uint64_t h,
 {
     const struct ribbons *r = v->ribbons;
     struct stage *s = &v->stages[stage];
-    struct ribbon_geometry g = geometry_of(r->planes[stage]);
+    struct ribbon_geometry g = ribbon_blocks_of(r->planes[stage]);
     struct ribbon_place p = ribbon_place_of(&g, h);
     if (s->mode == TAMIS_CHECK_STRICT) {
         uint8_t copy[PAGE_BYTES];
@@ -100,15 +99,16 @@ static enum tamis_reason probe_from(struct view *v, const struct kernel *k,
     return stage_probe(&v->stages[stage], k, h);
 }
 
-static enum tamis_reason probe_one(struct view *v, const struct kernel *k, uint64_t h)
+static enum tamis_reason ribbons_probe_one(struct view *v, const struct kernel *k,
+                                           uint64_t h)
 {
     return probe_from(v, k, 0, h);
 }
 
-static void prefetch(const struct view *v, uint64_t h)
+static void ribbon_prefetch(const struct view *v, uint64_t h)
 {
     const struct ribbon_plane *p = v->ribbons->planes[0];
-    struct ribbon_geometry g = geometry_of(p);
+    struct ribbon_geometry g = ribbon_blocks_of(p);
     struct ribbon_place place = ribbon_place_of(&g, h);
     const struct ribbon_entry *e =
         p->sizes[place.page < p->n_long].entries + place.row / RIBBON_WIDTH;
@@ -134,13 +134,13 @@ static uint64_t absent_later(struct view *v, const struct kernel *k,
 }
 
 /* Answers a word of keys, looking at each page, and fetches the next word's lines. */
-static uint64_t word_checking(struct view *v, const struct kernel *k,
-                              const uint64_t *hashes, size_t n, size_t n_next)
+static uint64_t ribbon_word_checking(struct view *v, const struct kernel *k,
+                                     const uint64_t *hashes, size_t n, size_t n_next)
 {
     uint64_t absent = 0;
     for (size_t i = 0; i < n; i++) {
         if (i < n_next)
-            prefetch(v, hashes[n + i]);
+            ribbon_prefetch(v, hashes[n + i]);
         absent |= (uint64_t)(probe_from(v, k, 0, hashes[i]) == TAMIS_NO_REASON) << i;
     }
     return absent;
@@ -160,15 +160,15 @@ static size_t probe_chunk(struct view *v, const struct kernel *k,
         if (believed && bumped[w])
             is |= absent_later(v, k, hashes + done, bumped[w]);
         else if (!believed)
-            is = word_checking(v, k, hashes + done, some, 0);
+            is = ribbon_word_checking(v, k, hashes + done, some, 0);
         absent[w] = is;
         n_absent += (size_t)__builtin_popcountll(is);
     }
     return n_absent;
 }
 
-static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t *hashes,
-                         size_t n, uint64_t *absent)
+static size_t ribbons_probe_many(struct view *v, const struct kernel *k,
+                                 const uint64_t *hashes, size_t n, uint64_t *absent)
 {
     size_t n_absent = 0;
     for (size_t done = 0, some; done < n; done += some) {
@@ -180,7 +180,7 @@ static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t 
         }
         some = left < WORD ? left : WORD;
         size_t next = left - some < WORD ? left - some : WORD;
-        uint64_t is = word_checking(v, k, hashes + done, some, next);
+        uint64_t is = ribbon_word_checking(v, k, hashes + done, some, next);
         absent[done / WORD] = is;
         n_absent += (size_t)__builtin_popcountll(is);
     }
@@ -190,13 +190,14 @@ static size_t probe_many(struct view *v, const struct kernel *k, const uint64_t 
 /* ---- all pages of stage 0 are good ---- */
 
 /* Answers hits, the one key in thirty that is bumped, and all keys after a loss. */
-static enum tamis_answer otherwise(const struct plane *plane,
-                                   const struct tamis_key *key, enum tamis_reason *why)
+static enum tamis_answer ribbon_otherwise(const struct plane *plane,
+                                          const struct tamis_key *key,
+                                          enum tamis_reason *why)
 {
     return answer_of(probe_from(view_of_plane(plane), kernel_get(), 0, key->hash), why);
 }
 
-static kind_answer_fn *find_answer(const struct kernel *k)
+static kind_answer_fn *ribbon_find_answer(const struct kernel *k)
 {
     return k->ribbon->answer;
 }
@@ -212,12 +213,12 @@ const struct filter_kind kind_ribbon = {
     .name = "ribbon",
     .algebra = 0,
     .planes = false,
-    .memory = memory,
-    .map = map,
-    .probe = probe_one,
-    .probe_many = probe_many,
-    .prefetch = prefetch,
-    .find_answer = find_answer,
+    .memory = ribbon_memory,
+    .map = ribbon_map,
+    .probe = ribbons_probe_one,
+    .probe_many = ribbons_probe_many,
+    .prefetch = ribbon_prefetch,
+    .find_answer = ribbon_find_answer,
     .answer_few = ribbon_answer_few,
     .explain = NULL, /* no stage decides by itself */
 };

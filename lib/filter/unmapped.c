@@ -11,11 +11,7 @@
 #include "lib/filter/header.h"
 #include "lib/filter/view.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 struct unmapped {
     struct page_reader reader;

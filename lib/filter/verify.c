@@ -8,9 +8,7 @@
 #include "format/ribbon.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The used bytes of a page. Zeros follow the blocks, and a table. */
 static size_t stage_used_bytes(const struct stage_desc *d, uint64_t page)

@@ -15,11 +15,7 @@
 #include "format/hash.h"
 #include "lib/sync_point.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 /* Twice what 29 growths, as many stages settled one by one, and a seal come to. */

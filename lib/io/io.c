@@ -234,3 +234,15 @@ void io_discard(int dir, const char *temp, int fd)
         close(fd);
     io_calls.unlinkat(dir, temp, 0);
 }
+
+int io_finish(int err, int dir, const char *temp, const char *name, int fd,
+              bool sync_dir)
+{
+    if (!err)
+        err = io_publish(dir, temp, name, fd, sync_dir);
+    if (err)
+        io_discard(dir, temp, fd);
+    else
+        close(fd); /* synced and named: closing can lose nothing any more */
+    return err;
+}

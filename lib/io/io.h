@@ -58,6 +58,10 @@ int io_rename(int dir, const char *temp, const char *name);
 /* The same, over a file that has the name. */
 int io_replace(int dir, const char *temp, const char *name);
 void io_discard(int dir, const char *temp, int fd);
+/* Publishes the file if it was written (err 0), else discards it; closes it. Returns
+ * the first error. */
+int io_finish(int err, int dir, const char *temp, const char *name, int fd,
+              bool sync_dir);
 /* Gives a new file or directory of a store the group and the mode (a file: read and
  * write) of the store's directory, `store` in `dir`, and its owner if we are root: as
  * far as the system lets us. In another group the file is open as it is to others. */

@@ -3,8 +3,6 @@
 #include "lib/kernel/kernel.h"
 #include "format/geometry.h"
 
-#include <string.h>
-
 /* NULL: none. */
 static struct geometry geometry_of(const struct tamis_blocks *b)
 {

@@ -2,9 +2,7 @@
 #include "lib/kernel/kernel.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool can_run(size_t i)
 {
@@ -43,7 +41,7 @@ const struct kernel *kernel_at(size_t i)
     return i == 0 ? &kernel_scalar : NULL;
 }
 
-static const struct kernel *choose(void)
+static const struct kernel *kernel_choose(void)
 {
     const char *name = getenv("TAMIS_KERNEL");
     const struct kernel *k = kernel_at(0);
@@ -62,6 +60,6 @@ const struct kernel *kernel_get(void)
                         *none = NULL;
     if (k)
         return k;
-    k = choose();
+    k = kernel_choose();
     return atomic_compare_exchange_strong(&chosen, &none, k) ? k : none;
 }

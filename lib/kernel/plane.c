@@ -3,8 +3,6 @@
 #include "lib/kernel/kernel.h"
 #include "lib/kernel/ribbon.h"
 
-#include <string.h>
-
 void plane_row_begin(struct plane_row *row, const struct plane *planes, size_t n)
 {
     memset(row, 0, sizeof *row);

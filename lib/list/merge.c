@@ -42,8 +42,8 @@ static int open_sources(struct merging *m, struct tamis_filter *const *lists,
     return err;
 }
 
-static int begin(struct merging *m, struct tamis_filter *const *lists, size_t n,
-                 const struct tamis_merge_options *opt, struct tamis_diag *diag)
+static int merging_begin(struct merging *m, struct tamis_filter *const *lists, size_t n,
+                         const struct tamis_merge_options *opt, struct tamis_diag *diag)
 {
     if (options_copy(&m->opt, sizeof m->opt, opt))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "options are not valid");
@@ -72,7 +72,7 @@ static void end(struct merging *m)
 
 /* ---- the merge ---- */
 
-static int tell(struct merging *m)
+static int merging_tell(struct merging *m)
 {
     uint64_t done = 0, total = m->n_pages * PAGE_BYTES;
     if (!m->opt.progress)
@@ -111,7 +111,7 @@ static int copy_values(struct merging *m, struct list_writer *w, const char *nam
         if (err)
             return diag_made(diag, err, name, "cannot write the list");
         if (i % 64 == 0 || n == 0)
-            err = tell(m);
+            err = merging_tell(m);
         if (err)
             return diag_errno(diag, err, name, "stopped");
         if (n == 0)
@@ -147,7 +147,7 @@ int list_merge(struct tamis_filter *const *lists, size_t n,
     struct merging m = {0};
     int before = io_hold_cancel();
     memset(report, 0, sizeof *report);
-    int err = begin(&m, lists, n, opt, diag);
+    int err = merging_begin(&m, lists, n, opt, diag);
     if (!err) {
         struct tamis_domain domain = filter_domain(lists[0]);
         err = write_list(&m, &domain, to, out, diag);

@@ -39,14 +39,8 @@ struct list_writer {
 
 /* ---- begin ---- */
 
-static double error_of(uint64_t n_hashes, uint32_t hash_bits)
-{
-    double error = ((double)n_hashes + 1) / ((double)list_max(hash_bits) + 1);
-    return error < ERROR_MIN ? ERROR_MIN : error > ERROR_MAX ? ERROR_MAX : error;
-}
-
-static void describe(struct list_writer *w, const struct list_options *o,
-                     const uint8_t uuid[UUID_BYTES])
+static void list_describe(struct list_writer *w, const struct list_options *o,
+                          const uint8_t uuid[UUID_BYTES])
 {
     struct identity *id = &w->identity;
     struct commit *c = &w->commit;
@@ -86,7 +80,7 @@ int list_writer_create(const struct list_options *o, const uint8_t uuid[UUID_BYT
     w->kernel = kernel_list_best();
     w->in_piece = 0;
     w->dir = dir;
-    describe(w, o, uuid);
+    list_describe(w, o, uuid);
     w->name = strdup(name);
     err = w->name ? io_create_temp(dir, name, w->temp, &w->fd) : ENOMEM;
     if (err) {
@@ -168,7 +162,7 @@ static int put_page(struct list_writer *w, const uint64_t *values, size_t n,
     return end % PIECE_BYTES == 0 ? write_piece(w, end) : 0;
 }
 
-/* Pages of the values at hand, while `least` of them are left. */
+/* Writes pages of the values at hand while `least` of them or more are left. */
 static int put_pages(struct list_writer *w, size_t least)
 {
     size_t done = 0, taken;
@@ -182,7 +176,7 @@ static int put_pages(struct list_writer *w, size_t least)
     return err;
 }
 
-/* Copies values that rise from the last one on; false if they do not. */
+/* Copies the values; false if they do not rise from the last one on. */
 static bool copy_rising(struct list_writer *w, const uint64_t *values, size_t n)
 {
     uint64_t last = values[n - 1];
@@ -209,11 +203,14 @@ int list_writer_add(struct list_writer *w, const uint64_t *values, size_t n)
 
 /* ---- finish ---- */
 
-static void lay_out(struct list_writer *w)
+static void list_lay_out(struct list_writer *w)
 {
     struct commit *c = &w->commit;
     struct stage_desc *pages = &c->stages[LIST_PAGES], *index = &c->stages[LIST_INDEX];
-    w->identity.target_error = error_of(w->n_hashes, w->hash_bits);
+    double error = ((double)w->n_hashes + 1) / ((double)list_max(w->hash_bits) + 1);
+    w->identity.target_error = error < ERROR_MIN   ? ERROR_MIN
+                               : error > ERROR_MAX ? ERROR_MAX
+                                                   : error;
     c->keys = w->n_keys ? w->n_keys : w->n_hashes;
     pages->layout = LAYOUT_HASHES;
     pages->length = w->n_pages * PAGE_BYTES;
@@ -270,7 +267,7 @@ static int write_index(struct list_writer *w)
     return err;
 }
 
-static int write_all(struct list_writer *w, struct list_written *out)
+static int list_write_all(struct list_writer *w, struct list_written *out)
 {
     size_t none;
     int err = w->failed ? w->failed : put_pages(w, 1);
@@ -280,7 +277,7 @@ static int write_all(struct list_writer *w, struct list_written *out)
         err = write_piece(w, (w->n_pages + 1) * PAGE_BYTES);
     if (err)
         return err;
-    lay_out(w);
+    list_lay_out(w);
     err = write_digests(w);
     if (!err)
         err = write_index(w);
@@ -304,16 +301,12 @@ int list_writer_finish(struct list_writer *w, bool sync_dir, struct list_written
                        struct tamis_diag *diag)
 {
     *out = (struct list_written){0};
-    int err = write_all(w, out);
-    if (!err)
-        err = io_publish(w->dir, w->temp, w->name, w->fd, sync_dir);
+    int err =
+        io_finish(list_write_all(w, out), w->dir, w->temp, w->name, w->fd, sync_dir);
     if (err) {
         *out = (struct list_written){0};
         err = cannot_write(w, err, diag);
-        list_writer_abort(w);
-        return err;
     }
-    close(w->fd);
     free_writer(w);
-    return 0;
+    return err;
 }

@@ -15,10 +15,8 @@
 #include "lib/pack/pack.h"
 #include "lib/plan/plan.h"
 
-#include <errno.h>
 #include <float.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A band of rows of one line counts as this share of the bytes of all blocks, and each
  * further line half as much: it is next to the first. */
@@ -34,10 +32,10 @@ enum { FEW_ALIKE = 256, BANDS_OF_FEW = 4 };
  * digests of each band: each band counts as OWN_PAGES bands more. */
 enum { MANY_ALIKE = 4096, OWN_PAGES = 2 };
 
-/* Among so many files, some stay as they are, where a key costs a line each: that
- * counts as half a band. Fewer are all packed, but for those of bands_leave(). Columns
- * of older packs do not count, so that a merge does not give back what called for it.
- */
+/* With so many files, some may stay as they are. A key then costs a line for each,
+ * which counts as half a band. Fewer files are all packed, but for those that
+ * bands_leave() marks. Columns of older packs do not count here: a merge would give
+ * back what called for it. */
 enum { MANY_BESIDE = 256 };
 
 /* ---- one filter ---- */
@@ -66,7 +64,7 @@ uint64_t bands_fold(const struct geometry *g, uint64_t keys, double target_error
     return least;
 }
 
-static uint64_t least_blocks(const struct pack_source *s)
+static uint64_t source_least_blocks(const struct pack_source *s)
 {
     return s->folded_blocks ? s->folded_blocks : s->geometry.n_blocks;
 }
@@ -112,7 +110,7 @@ static int compare_sources(const void *left, const void *right, void *sources)
     int order = compare_chains(&of_a, &of_b);
     if (order)
         return order;
-    uint64_t size_a = least_blocks(a), size_b = least_blocks(b);
+    uint64_t size_a = source_least_blocks(a), size_b = source_least_blocks(b);
     return size_a != size_b ? (size_a > size_b) - (size_a < size_b) : (a > b) - (a < b);
 }
 
@@ -145,9 +143,10 @@ static uint32_t next_row_bytes(uint32_t row_bytes)
 static void cut_at(struct cuts *cuts, uint32_t first, uint32_t n, double band)
 {
     const struct pack_source *s = sorted_source(cuts, first + n - 1);
-    uint64_t size = least_blocks(s);
+    uint64_t size = source_least_blocks(s);
     double row = (double)size * s->geometry.lanes * BLOCK_BITS, best = DBL_MAX;
-    bool alike = n > 1 && least_blocks(sorted_source(cuts, first + n - 2)) == size;
+    bool alike =
+        n > 1 && source_least_blocks(sorted_source(cuts, first + n - 2)) == size;
     cuts->n_alike = alike ? cuts->n_alike + 1 : 1;
     for (uint32_t b = 1; b <= ROW_MAX_BYTES; b = next_row_bytes(b)) {
         uint32_t before = n > b * 8 ? n - b * 8 : 0;
@@ -176,8 +175,8 @@ static int cut_chain(struct cuts *cuts, uint32_t first, uint32_t n, double band,
 {
     uint32_t n_sizes = 1;
     for (uint32_t i = first + 1; i < first + n; i++)
-        n_sizes += least_blocks(sorted_source(cuts, i)) !=
-                   least_blocks(sorted_source(cuts, i - 1));
+        n_sizes += source_least_blocks(sorted_source(cuts, i)) !=
+                   source_least_blocks(sorted_source(cuts, i - 1));
     if (sorted_source(cuts, first)->folded_blocks && n / n_sizes < FEW_ALIKE)
         band /= BANDS_OF_FEW;
     cuts->costs[0] = 0;
@@ -198,7 +197,7 @@ static int cut_chain(struct cuts *cuts, uint32_t first, uint32_t n, double band,
                            .n_columns = some,
                            .first_column = first + at - some,
                            .row_bytes = pack_row_bytes(some)};
-        b->geometry.n_blocks = least_blocks(last);
+        b->geometry.n_blocks = source_least_blocks(last);
     }
     return 0;
 }
@@ -208,7 +207,7 @@ static double band_cost(const struct pack_source *sources, size_t n)
 {
     double all = 0;
     for (size_t i = 0; i < n; i++)
-        all += (double)least_blocks(&sources[i]) * sources[i].geometry.lanes;
+        all += (double)source_least_blocks(&sources[i]) * sources[i].geometry.lanes;
     return all * BLOCK_BYTES / BAND_SHARE;
 }
 
@@ -249,7 +248,7 @@ static int lay_out(struct pack_plan *p, const struct cuts *cuts)
     return 0;
 }
 
-static int choose(struct cuts *cuts, uint32_t n, struct pack_plan *p)
+static int chains_choose(struct cuts *cuts, uint32_t n, struct pack_plan *p)
 {
     uint32_t n_files = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -285,7 +284,7 @@ int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out)
     if (sorted && cuts && out->bands && out->order) {
         cuts->sources = sources;
         cuts->sorted = sorted;
-        err = choose(cuts, (uint32_t)n, out);
+        err = chains_choose(cuts, (uint32_t)n, out);
     }
     free(sorted);
     free(cuts);

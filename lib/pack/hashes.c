@@ -18,10 +18,7 @@
 #include "lib/kernel/kernel.h"
 #include "lib/sort/sort.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { SOME_HASHES = 4096 };
 
@@ -182,7 +179,7 @@ int pack_hashes_have(struct pack_hashes *h, struct piece name, bool *have)
 
 /* ---- in ---- */
 
-static int make_room(struct pack_hashes *h, size_t n)
+static int hashes_make_room(struct pack_hashes *h, size_t n)
 {
     if (h->n == h->max) {
         uint32_t max = h->max ? h->max * 2 : 64;
@@ -225,7 +222,7 @@ int pack_hashes_add(struct pack_hashes *h, struct column *facts, uint32_t lanes,
     struct head head = {.check = 0};
     size_t n_facts = column_bytes(&facts->disk), n_head = BEFORE_FACTS + n_facts;
     uint32_t *slot;
-    int err = make_room(h, n);
+    int err = hashes_make_room(h, n);
     if (!err)
         err = find_slot(h, column_name(facts), &slot);
     if (err)

@@ -11,9 +11,7 @@
 #include "lib/page/stage_writer.h"
 #include "lib/sort/sort.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- sources by name ---- */
 

@@ -3,9 +3,7 @@
 #include "lib/pack/pack.h"
 #include "lib/plan/plan.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int source_of(uint64_t n_keys, double error, bool from_files,
                      struct pack_source *s)
@@ -23,8 +21,9 @@ static int source_of(uint64_t n_keys, double error, bool from_files,
     return err;
 }
 
-static void describe(const struct pack_plan *p, const struct pack_source *sources,
-                     size_t n, uint64_t n_keys, struct tamis_plan_packed *out)
+static void packed_plan_describe(const struct pack_plan *p,
+                                 const struct pack_source *sources, size_t n,
+                                 uint64_t n_keys, struct tamis_plan_packed *out)
 {
     enum { LINE_BYTES = 64 };
     out->n_bands = p->n_bands;
@@ -66,7 +65,7 @@ int tamis_plan_pack(const uint64_t *n_keys, size_t n, double error, int from_fil
     if (!err)
         err = bands_choose(sources, n, &p);
     if (!err) {
-        describe(&p, sources, n, keys, plan);
+        packed_plan_describe(&p, sources, n, keys, plan);
         pack_plan_free(&p);
     }
     free(sources);

@@ -12,10 +12,9 @@
  * All rows of a pack are made chunk by chunk: several threads make them, the caller's
  * puts them into the file, in their order.
  *
- *     threads   0        1        2       each takes the next chunk, if a slot is free
- *               v        v        v
- *     slots  [ made ] [ made ] [      ] [ made ]
- *               |  the oldest first
+ *     threads   0        1        2       each takes the next chunk, if the ring has
+ * room v        v        v ring    [ made ] [ made ] [      ] [ made ] |  the oldest
+ * first
  *               v
  *     put()   thread 0, which makes chunks while the oldest is not ready
  *
@@ -25,10 +24,8 @@
 #include "lib/io/threads.h"
 #include "lib/kernel/kernel.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- the rows of a chunk ---- */
 
@@ -49,7 +46,7 @@ struct chunk {
 };
 
 /* Where one thread makes rows. */
-struct rows {
+struct row_maker {
     struct pack_job *job;
     const struct kernel *kernel;
     unsigned thread;
@@ -65,7 +62,7 @@ static uint32_t chunk_blocks(const struct band *b)
     return n == 0 ? 1 : n > CHUNK_BLOCKS ? CHUNK_BLOCKS : n;
 }
 
-static void rows_free(struct rows *r)
+static void row_maker_free(struct row_maker *r)
 {
     free(r->blocks);
     free(r->source);
@@ -73,9 +70,9 @@ static void rows_free(struct rows *r)
 }
 
 /* Memory for any band, about 320 KiB. */
-static int rows_create(struct rows *r, struct pack_job *job, unsigned thread)
+static int row_maker_create(struct row_maker *r, struct pack_job *job, unsigned thread)
 {
-    *r = (struct rows){
+    *r = (struct row_maker){
         .job = job,
         .kernel = kernel_get(),
         .thread = thread,
@@ -84,15 +81,15 @@ static int rows_create(struct rows *r, struct pack_job *job, unsigned thread)
     };
     if (r->blocks && r->source)
         return 0;
-    rows_free(r);
+    row_maker_free(r);
     return ENOMEM;
 }
 
 /* Blocks of a source as they are. If a block cannot be read, the source's column is
  * ones from there on. The place must not depend on threads: while other threads work,
  * it only returns false, and a lone thread makes the chunk again. */
-static bool read_blocks(struct rows *r, uint32_t source, uint32_t lane, uint64_t first,
-                        uint64_t n, uint8_t *out)
+static bool read_blocks(struct row_maker *r, uint32_t source, uint32_t lane,
+                        uint64_t first, uint64_t n, uint8_t *out)
 {
     const struct pack_job *job = r->job;
     if (!(job->gone && job->gone[source]) &&
@@ -107,7 +104,7 @@ static bool read_blocks(struct rows *r, uint32_t source, uint32_t lane, uint64_t
 
 /* Own blocks [first, first + n) of a column: each the union of `fold` blocks of the
  * source. */
-static bool read_own(struct rows *r, uint32_t source, uint64_t fold, uint32_t lane,
+static bool read_own(struct row_maker *r, uint32_t source, uint64_t fold, uint32_t lane,
                      uint64_t first, uint64_t n, uint8_t *out)
 {
     if (fold == 1)
@@ -125,7 +122,7 @@ static bool read_own(struct rows *r, uint32_t source, uint64_t fold, uint32_t la
 }
 
 /* The chunk of a column as the band has it. */
-static bool read_column(struct rows *r, uint32_t source, const struct chunk *c,
+static bool read_column(struct row_maker *r, uint32_t source, const struct chunk *c,
                         uint8_t *out)
 {
     const struct pack_source *s = &r->job->sources[source];
@@ -143,7 +140,7 @@ static bool read_column(struct rows *r, uint32_t source, const struct chunk *c,
 }
 
 /* 64 columns of block i of the chunk, to `out` and every row_bytes behind it. */
-static void put_rows(struct rows *r, uint32_t i, uint32_t n_columns, uint8_t *out,
+static void put_rows(struct row_maker *r, uint32_t i, uint32_t n_columns, uint8_t *out,
                      uint32_t row_bytes)
 {
     _Alignas(BLOCK_BYTES) uint64_t square[GROUP][WORDS_PER_BLOCK];
@@ -160,7 +157,7 @@ static void put_rows(struct rows *r, uint32_t i, uint32_t n_columns, uint8_t *ou
 
 /* Makes the rows of a chunk. False: blocks cannot be read. A lone thread puts ones from
  * there on instead, and never returns false. */
-static bool rows_make(struct rows *r, const struct chunk *chunk, uint8_t *out)
+static bool rows_make(struct row_maker *r, const struct chunk *chunk, uint8_t *out)
 {
     const struct band *b = &r->job->plan->bands[chunk->band];
     const uint32_t *order = r->job->plan->order + b->first_column;
@@ -175,7 +172,7 @@ static bool rows_make(struct rows *r, const struct chunk *chunk, uint8_t *out)
                      out + (size_t)i * BLOCK_BITS * b->row_bytes + column / 8,
                      b->row_bytes);
     }
-    /* Columns that there are not: the rest of the rows. */
+    /* Zeros behind the last column, to the end of each row. */
     uint32_t used = (b->n_columns + GROUP - 1) / GROUP * 8;
     for (size_t row = 0; used < b->row_bytes && row < (size_t)chunk->n * BLOCK_BITS;
          row++)
@@ -184,24 +181,24 @@ static bool rows_make(struct rows *r, const struct chunk *chunk, uint8_t *out)
 }
 
 enum {
-    SPARE = 2, /* slots beyond one a thread: they wait less for each other */
-    MAX_SLOTS = PACK_MAX_THREADS + SPARE,
+    SPARE = 2, /* chunks beyond one a thread: they wait less for each other */
+    MAX_RING = PACK_MAX_THREADS + SPARE,
 };
 
-struct slot {
+struct made {
     struct chunk chunk;
-    bool made;
+    bool ready;
     uint8_t *rows;
 };
 
-struct line {
+struct row_ring {
     struct pack_job *job;
     put_fn *put;
     void *to;
-    struct rows rows[PACK_MAX_THREADS];
+    struct row_maker makers[PACK_MAX_THREADS];
     unsigned n_threads; /* that have room for their work */
-    struct slot slots[MAX_SLOTS];
-    unsigned n_slots;
+    struct made ring[MAX_RING];
+    unsigned n_ring;
     pthread_mutex_t mutex; /* of all below */
     pthread_cond_t changed;
     struct chunk next;       /* to be taken */
@@ -212,13 +209,13 @@ struct line {
 
 /* ---- which chunk ---- */
 
-static bool at_end(const struct line *l, const struct chunk *c)
+static bool at_end(const struct row_ring *l, const struct chunk *c)
 {
     return c->band == l->job->plan->n_bands;
 }
 
 /* Sets the chunk's number of blocks. */
-static void size_chunk(const struct line *l, struct chunk *c)
+static void size_chunk(const struct row_ring *l, struct chunk *c)
 {
     if (at_end(l, c))
         return;
@@ -227,7 +224,7 @@ static void size_chunk(const struct line *l, struct chunk *c)
     c->n = left < chunk_blocks(b) ? (uint32_t)left : chunk_blocks(b);
 }
 
-static void go_on(const struct line *l, struct chunk *c)
+static void go_on(const struct row_ring *l, struct chunk *c)
 {
     const struct geometry *g = &l->job->plan->bands[c->band].geometry;
     c->first += c->n;
@@ -242,7 +239,7 @@ static void go_on(const struct line *l, struct chunk *c)
     size_chunk(l, c);
 }
 
-static size_t chunk_rows_bytes(const struct line *l, const struct chunk *c)
+static size_t chunk_rows_bytes(const struct row_ring *l, const struct chunk *c)
 {
     return (size_t)c->n * BLOCK_BITS * l->job->plan->bands[c->band].row_bytes;
 }
@@ -250,36 +247,36 @@ static size_t chunk_rows_bytes(const struct line *l, const struct chunk *c)
 /* ---- several threads ---- */
 
 /* Call it with the mutex, which it gives back meanwhile. */
-static void put_oldest(struct line *l)
+static void put_oldest(struct row_ring *l)
 {
-    struct slot *s = &l->slots[l->n_put % l->n_slots];
+    struct made *s = &l->ring[l->n_put % l->n_ring];
     pthread_mutex_unlock(&l->mutex);
     int err = l->put(l->to, s->rows, chunk_rows_bytes(l, &s->chunk));
     pthread_mutex_lock(&l->mutex);
-    s->made = false;
+    s->ready = false;
     l->n_put++;
     l->err = err;
     l->stop |= err != 0;
 }
 
-static void make_next(struct line *l, unsigned number)
+static void make_next(struct row_ring *l, unsigned number)
 {
-    struct slot *s = &l->slots[l->n_taken++ % l->n_slots];
+    struct made *s = &l->ring[l->n_taken++ % l->n_ring];
     s->chunk = l->next;
     go_on(l, &l->next);
     pthread_mutex_unlock(&l->mutex);
-    bool good = rows_make(&l->rows[number], &s->chunk, s->rows);
+    bool good = rows_make(&l->makers[number], &s->chunk, s->rows);
     pthread_mutex_lock(&l->mutex);
-    s->made = good;
+    s->ready = good;
     l->stop |= !good;
 }
 
 /* Does something, if there is something to do. */
-static bool step(struct line *l, unsigned number)
+static bool step(struct row_ring *l, unsigned number)
 {
-    if (number == 0 && l->slots[l->n_put % l->n_slots].made)
+    if (number == 0 && l->ring[l->n_put % l->n_ring].ready)
         put_oldest(l);
-    else if (!at_end(l, &l->next) && l->n_taken - l->n_put < l->n_slots)
+    else if (!at_end(l, &l->next) && l->n_taken - l->n_put < l->n_ring)
         make_next(l, number);
     else
         return false;
@@ -288,7 +285,7 @@ static bool step(struct line *l, unsigned number)
 
 static void work(void *ctx, unsigned number)
 {
-    struct line *l = ctx;
+    struct row_ring *l = ctx;
     pthread_mutex_lock(&l->mutex);
     while (number < l->n_threads && !l->stop) {
         if (step(l, number))
@@ -304,19 +301,19 @@ static void work(void *ctx, unsigned number)
 /* ---- all of it ---- */
 
 /* The first chunk that was not put, and all that follow. */
-static void make_alone(struct line *l)
+static void make_alone(struct row_ring *l)
 {
     struct chunk c =
-        l->n_put < l->n_taken ? l->slots[l->n_put % l->n_slots].chunk : l->next;
-    l->rows[0].alone = true;
+        l->n_put < l->n_taken ? l->ring[l->n_put % l->n_ring].chunk : l->next;
+    l->makers[0].alone = true;
     for (; !at_end(l, &c) && !l->err; go_on(l, &c)) {
-        rows_make(&l->rows[0], &c, l->slots[0].rows);
-        l->err = l->put(l->to, l->slots[0].rows, chunk_rows_bytes(l, &c));
+        rows_make(&l->makers[0], &c, l->ring[0].rows);
+        l->err = l->put(l->to, l->ring[0].rows, chunk_rows_bytes(l, &c));
     }
 }
 
 /* The longest chunk of any band. */
-static size_t slot_bytes(const struct pack_plan *p)
+static size_t longest_chunk(const struct pack_plan *p)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < p->n_bands; i++) {
@@ -327,40 +324,40 @@ static size_t slot_bytes(const struct pack_plan *p)
     return most;
 }
 
-static bool add_slot(struct line *l)
+static bool add_to_ring(struct row_ring *l)
 {
-    uint8_t *rows = aligned_alloc(BLOCK_BYTES, slot_bytes(l->job->plan));
+    uint8_t *rows = aligned_alloc(BLOCK_BYTES, longest_chunk(l->job->plan));
     if (rows)
-        l->slots[l->n_slots++].rows = rows;
+        l->ring[l->n_ring++].rows = rows;
     return rows != NULL;
 }
 
 /* Makes room for one thread, or fails; then for other threads, as memory allows. */
-static int line_create(struct line *l, unsigned n_threads)
+static int row_ring_create(struct row_ring *l, unsigned n_threads)
 {
     for (; l->n_threads < n_threads && l->n_threads < PACK_MAX_THREADS;
          l->n_threads++) {
-        struct rows *r = &l->rows[l->n_threads];
-        if (rows_create(r, l->job, l->n_threads) != 0 || !add_slot(l))
+        struct row_maker *r = &l->makers[l->n_threads];
+        if (row_maker_create(r, l->job, l->n_threads) != 0 || !add_to_ring(l))
             break;
     }
     for (int i = 0; i < SPARE && l->n_threads > 1; i++)
-        add_slot(l);
+        add_to_ring(l);
     return l->n_threads == 0 ? ENOMEM : 0;
 }
 
-static void line_free(struct line *l)
+static void row_ring_free(struct row_ring *l)
 {
     for (size_t i = 0; i < PACK_MAX_THREADS; i++)
-        rows_free(&l->rows[i]);
-    for (size_t i = 0; i < MAX_SLOTS; i++)
-        free(l->slots[i].rows);
+        row_maker_free(&l->makers[i]);
+    for (size_t i = 0; i < MAX_RING; i++)
+        free(l->ring[i].rows);
 }
 
 int chunks_make(struct pack_job *job, put_fn *put, void *to)
 {
-    struct line l = {.job = job, .put = put, .to = to};
-    int err = line_create(&l, threads_size(job->threads));
+    struct row_ring l = {.job = job, .put = put, .to = to};
+    int err = row_ring_create(&l, threads_size(job->threads));
     size_chunk(&l, &l.next);
     if (!err && l.n_threads > 1) {
         pthread_mutex_init(&l.mutex, NULL);
@@ -371,6 +368,6 @@ int chunks_make(struct pack_job *job, put_fn *put, void *to)
     }
     if (!err)
         make_alone(&l);
-    line_free(&l);
+    row_ring_free(&l);
     return err ? err : l.err;
 }

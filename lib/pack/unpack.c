@@ -7,12 +7,8 @@
 #include "lib/io/io.h"
 #include "lib/page/stage_writer.h"
 
-#include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 /* ---- checked copies of pages ---- */
 
@@ -138,8 +134,8 @@ static int write_pages(const struct gathering *g, struct stage_desc *s,
     return err;
 }
 
-static int write_all(const struct gathering *g, int fd, const struct identity *id,
-                     struct commit *c)
+static int unpacked_write_all(const struct gathering *g, int fd,
+                              const struct identity *id, struct commit *c)
 {
     struct stage_desc *s = &c->stages[0];
     struct stage_writer *w;
@@ -161,8 +157,8 @@ uint64_t pack_unpacked_bytes(const struct band *band, uint64_t own_blocks)
     return PAGE_BYTES + n_bytes + digests_bytes(n_bytes / PAGE_BYTES);
 }
 
-static void describe(const struct gathering *g, const struct column *col,
-                     struct identity *id, struct commit *c)
+static void unpacked_describe(const struct gathering *g, const struct column *col,
+                              struct identity *id, struct commit *c)
 {
     struct stage_desc *s = &c->stages[0];
     struct piece name = column_name(col), binding = column_binding(col);
@@ -193,8 +189,8 @@ static int unpack_into(struct tamis_filter *pack, const struct band *band,
     g.window = pack_window_new();
     if (!g.window)
         return ENOMEM;
-    describe(&g, col, id, c);
-    int err = write_all(&g, fd, id, c);
+    unpacked_describe(&g, col, id, c);
+    int err = unpacked_write_all(&g, fd, id, c);
     pack_window_free(g.window);
     return err;
 }
@@ -210,13 +206,7 @@ int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t col
     err = io_refuse_network(fd);
     if (!err)
         err = unpack_into(pack, band, column, col, id, c, fd);
-    if (!err)
-        err = io_publish(dir, temp, name, fd, false);
-    if (err)
-        io_discard(dir, temp, fd);
-    else
-        close(fd);
-    return err;
+    return io_finish(err, dir, temp, name, fd, false);
 }
 
 int pack_unpack_memory(struct tamis_filter *pack, const struct band *band,

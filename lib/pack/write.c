@@ -6,21 +6,18 @@
 #include "format/integrity.h"
 #include "lib/io/io.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- bytes that come one after the other, as pages of a stage ---- */
 
-struct output {
+struct packed_output {
     struct stage_writer *writer;
     size_t in_page;
 };
 
 static int put_bytes(void *output, const uint8_t *bytes, size_t n)
 {
-    struct output *o = output;
+    struct packed_output *o = output;
     int err = 0;
     for (size_t some; n && !err; bytes += some, n -= some) {
         some = PAGE_BYTES - o->in_page < n ? PAGE_BYTES - o->in_page : n;
@@ -35,7 +32,7 @@ static int put_bytes(void *output, const uint8_t *bytes, size_t n)
 }
 
 /* Zeros to the end of the last page. */
-static int pad_page(struct output *o)
+static int pad_page(struct packed_output *o)
 {
     if (o->in_page == 0)
         return 0;
@@ -46,12 +43,12 @@ static int pad_page(struct output *o)
 
 /* ---- the stages ---- */
 
-static int write_rows(struct pack_job *job, struct output *o)
+static int packed_write_rows(struct pack_job *job, struct packed_output *o)
 {
     return chunks_make(job, put_bytes, o);
 }
 
-static int write_bands(struct pack_job *job, struct output *o)
+static int write_bands(struct pack_job *job, struct packed_output *o)
 {
     uint8_t entry[BAND_BYTES];
     int err = 0;
@@ -65,15 +62,16 @@ static int write_bands(struct pack_job *job, struct output *o)
     return err;
 }
 
-static int write_columns(struct pack_job *job, struct output *o)
+static int write_columns(struct pack_job *job, struct packed_output *o)
 {
     return pack_index_write(job->index, o->writer);
 }
 
-static int write_stage(struct pack_job *job, int fd, struct stage_desc *s,
-                       int (*fill)(struct pack_job *job, struct output *o))
+static int packed_write_stage(struct pack_job *job, int fd, struct stage_desc *s,
+                              int (*fill)(struct pack_job *job,
+                                          struct packed_output *o))
 {
-    struct output o = {.in_page = 0};
+    struct packed_output o = {.in_page = 0};
     int err = stage_writer_new(fd, s, &o.writer);
     if (err)
         return err;
@@ -86,8 +84,8 @@ static int write_stage(struct pack_job *job, int fd, struct stage_desc *s,
 
 /* ---- the header ---- */
 
-static void lay_out(const struct pack_job *job, const struct identity *id,
-                    struct commit *c)
+static void packed_lay_out(const struct pack_job *job, const struct identity *id,
+                           struct commit *c)
 {
     struct stage_desc *rows = &c->stages[PACK_ROWS], *bands = &c->stages[PACK_BANDS],
                       *columns = &c->stages[PACK_COLUMNS];
@@ -114,13 +112,14 @@ static void lay_out(const struct pack_job *job, const struct identity *id,
     c->committed_bytes = at;
 }
 
-static void describe(const struct pack_job *job, struct identity *id, struct commit *c)
+static void packed_describe(const struct pack_job *job, struct identity *id,
+                            struct commit *c)
 {
     const struct tamis_identity who = {.store_uuid = job->store_uuid};
     header_begin(KIND_PACK, &job->domain, &who, job->uuid, id, c);
     c->n_stages = PACK_STAGES;
     c->keys = pack_index_keys(job->index, &id->target_error);
-    lay_out(job, id, c);
+    packed_lay_out(job, id, c);
 }
 
 int pack_file_bytes(struct pack_job *job, uint64_t *n_bytes)
@@ -130,7 +129,7 @@ int pack_file_bytes(struct pack_job *job, uint64_t *n_bytes)
     int err = pack_index_new(job);
     if (err)
         return err;
-    describe(job, &id, &c);
+    packed_describe(job, &id, &c);
     *n_bytes = c.committed_bytes;
     return 0;
 }
@@ -140,14 +139,14 @@ static int write_all(struct pack_job *job, int fd, uint64_t *table_digest,
 {
     struct identity id;
     struct commit c;
-    describe(job, &id, &c);
+    packed_describe(job, &id, &c);
     int err = io_refuse_network(fd);
     if (!err)
-        err = write_stage(job, fd, &c.stages[PACK_ROWS], write_rows);
+        err = packed_write_stage(job, fd, &c.stages[PACK_ROWS], packed_write_rows);
     if (!err)
-        err = write_stage(job, fd, &c.stages[PACK_BANDS], write_bands);
+        err = packed_write_stage(job, fd, &c.stages[PACK_BANDS], write_bands);
     if (!err)
-        err = write_stage(job, fd, &c.stages[PACK_COLUMNS], write_columns);
+        err = packed_write_stage(job, fd, &c.stages[PACK_COLUMNS], write_columns);
     if (err)
         return err;
     *table_digest = commit_table_digest(&c);
@@ -168,16 +167,6 @@ int pack_write(struct pack_job *job, int dir, const char *name, uint64_t *table_
     if (!err)
         err = write_all(job, fd, table_digest, file_bytes);
     pack_index_free(job);
-    if (!err)
-        err = io_publish(dir, temp, name, fd, false);
-    if (!err) {
-        close(fd);
-        return 0;
-    }
-    io_discard(dir, temp, fd);
-    if (err == EEXIST)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, name, "exists already");
-    if (err < 0)
-        return diag_fail(diag, err, name, "%s", tamis_strerror(err));
-    return diag_errno(diag, err, name, "cannot write");
+    err = io_finish(err, dir, temp, name, fd, false);
+    return err ? diag_made(diag, err, name, "cannot write") : 0;
 }

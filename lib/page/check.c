@@ -214,7 +214,7 @@ static uint32_t page_set(struct stage *s, uint64_t page, uint64_t what)
 }
 
 /* Counts a page that was unknown, or known as good, until now. */
-static void count_page(const struct stage *s, bool first, bool damaged)
+static void floors_count_page(const struct stage *s, bool first, bool damaged)
 {
     for (struct page_counts *c = s->counts; c; c = c->sum) {
         atomic_fetch_add_explicit(&c->n_checked, first, memory_order_relaxed);
@@ -231,7 +231,7 @@ void stage_mark_bad(struct stage *s, uint64_t page)
         atomic_fetch_add(&trust_clock, CLOCK_BAD);
     uint32_t before = page_set(s, page, PAGE_BAD);
     if (!(before & PAGE_BAD))
-        count_page(s, !before, true);
+        floors_count_page(s, !before, true);
 }
 
 /* Sets a state, unless more is known, or a page was found bad meanwhile. */
@@ -252,7 +252,7 @@ static void mark_good(struct stage *s, uint64_t page)
 {
     if (page_set(s, page, PAGE_GOOD))
         return; /* bad beats good, whichever thread found it */
-    count_page(s, true, false);
+    floors_count_page(s, true, false);
     if (page < s->n_first_pages && count_good(&s->n_first_good, s->n_first_pages))
         raise_state(s, stage_number(s, FIRST_LANE));
     if (count_good(&s->n_good, s->n_pages))

@@ -73,6 +73,7 @@ void map_drop(struct mapping *m);
 void map_keep_file(struct mapping *m, int fd, uint64_t offset);
 void map_leave_file(struct mapping *m); /* while nobody reads; it may have none */
 void map_abandon(struct mapping *m);    /* in a child that did not get it */
+size_t machine_page(void);              /* its bytes */
 
 /* The bits of a page; none: not checked. Bad is for ever, and beats good. */
 enum { PAGE_GOOD = 1, PAGE_BAD = 2, PAGES_PER_WORD = 32 };

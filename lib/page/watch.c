@@ -7,7 +7,7 @@
  *
  * The list is kept whether there is a guard or not, so that one may come at any time.
  * The handler reads it while other threads open and close filters, so it has no locks:
- * its entries live in chunks that are never freed, and each has a version, odd while
+ * its entries live in arrays that are never freed, and each has a version, odd while
  * it stands for a mapping. The mapping that a thread has just touched stays where it is
  * until the thread is through: an entry that changes under the handler is not that of
  * its own fault, and may be passed over. */
@@ -32,33 +32,33 @@ struct watched {
 
 /* ---- the list ---- */
 
-enum { FIRST_CHUNK = 64, N_CHUNKS = 24 };
+enum { FIRST_ARRAY = 64, N_ARRAYS = 24 };
 
-static struct watched *_Atomic chunks[N_CHUNKS]; /* each twice as long as the last */
+static struct watched *_Atomic arrays[N_ARRAYS]; /* each twice as long as the last */
 static _Atomic uint32_t n_entries;               /* ever used */
 static _Atomic uint64_t free_list; /* a number + 1, and above it a count of changes */
 
-static uintptr_t machine_page(void)
+size_t machine_page(void)
 {
-    return (uintptr_t)sysconf(_SC_PAGESIZE);
+    return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static unsigned chunk_of(uint32_t number)
+static unsigned array_of(uint32_t number)
 {
-    return 31 - (unsigned)__builtin_clz(number / FIRST_CHUNK + 1);
+    return 31 - (unsigned)__builtin_clz(number / FIRST_ARRAY + 1);
 }
 
-static struct watched *entry_at(uint32_t number)
+static struct watched *watched_at(uint32_t number)
 {
-    unsigned chunk = chunk_of(number);
-    return &atomic_load(&chunks[chunk])[number - FIRST_CHUNK * ((1U << chunk) - 1)];
+    unsigned array = array_of(number);
+    return &atomic_load(&arrays[array])[number - FIRST_ARRAY * ((1U << array) - 1)];
 }
 
 static struct watched *pop_free(void)
 {
     uint64_t head = atomic_load(&free_list);
     while ((uint32_t)head) {
-        struct watched *g = entry_at((uint32_t)head - 1);
+        struct watched *g = watched_at((uint32_t)head - 1);
         uint64_t rest = ((head >> 32) + 1) << 32 | atomic_load(&g->next);
         if (atomic_compare_exchange_weak(&free_list, &head, rest))
             return g;
@@ -75,20 +75,20 @@ static void push_free(struct watched *g)
     } while (!atomic_compare_exchange_weak(&free_list, &head, mine));
 }
 
-static bool chunk_exists(unsigned chunk)
+static bool array_exists(unsigned array)
 {
     struct watched *none = NULL;
-    if (chunk >= N_CHUNKS)
+    if (array >= N_ARRAYS)
         return false;
-    if (atomic_load(&chunks[chunk]))
+    if (atomic_load(&arrays[array]))
         return true;
-    size_t n_bytes = ((size_t)FIRST_CHUNK << chunk) * sizeof(struct watched);
+    size_t n_bytes = ((size_t)FIRST_ARRAY << array) * sizeof(struct watched);
     /* Not from malloc(): a probe may map a filter anew in a signal handler. */
     struct watched *fresh = io_calls.mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
                                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fresh == MAP_FAILED)
         return false;
-    if (!atomic_compare_exchange_strong(&chunks[chunk], &none, fresh))
+    if (!atomic_compare_exchange_strong(&arrays[array], &none, fresh))
         munmap(fresh, n_bytes); /* another thread has made it */
     return true;
 }
@@ -98,10 +98,10 @@ static struct watched *take_entry(void)
     struct watched *g = pop_free();
     uint32_t number = atomic_load(&n_entries);
     while (!g) {
-        if (!chunk_exists(chunk_of(number)))
+        if (!array_exists(array_of(number)))
             return NULL;
         if (atomic_compare_exchange_weak(&n_entries, &number, number + 1)) {
-            g = entry_at(number);
+            g = watched_at(number);
             g->number = number;
         }
     }
@@ -254,11 +254,11 @@ static bool put_ones(uintptr_t begin, uintptr_t end, bool writable)
     return true;
 }
 
-static struct watched *find(uintptr_t at)
+static struct watched *watched_find(uintptr_t at)
 {
     uint32_t n = atomic_load(&n_entries);
     for (uint32_t i = 0; i < n; i++) {
-        struct watched *g = entry_at(i);
+        struct watched *g = watched_at(i);
         uint32_t version = atomic_load(&g->version), epoch = atomic_load(&g->epoch);
         if (version % 2 && atomic_load(&g->begin) <= at && at < atomic_load(&g->end) &&
             (!epoch || epoch == io_fork_epoch() + 1) &&
@@ -288,7 +288,7 @@ static bool note_loss(struct watched *g, uintptr_t begin, uintptr_t end)
 
 bool lost_replace(uintptr_t at)
 {
-    struct watched *g = find(at);
+    struct watched *g = watched_find(at);
     if (!g)
         return false;
     uintptr_t bytes = machine_page();

@@ -85,11 +85,6 @@ static double common_variance(const struct spread *s, double k)
     return v > 0 ? v : 0;
 }
 
-static double keys_of(const struct spread *s, uint64_t n_set)
-{
-    return log1p(-(double)n_set / (s->bits * s->lanes)) / s->log_clear;
-}
-
 /* The number of keys whose expected share of clear bits, plus `sign` times Z
  * deviations, is `clear`. If few bits are clear, counting them is far better than
  * taking their logarithm, as the number of keys does. */
@@ -120,7 +115,8 @@ void plan_keys_interval(const struct geometry *g, uint64_t n_bits, uint64_t n_se
     }
     struct spread s = spread_of(g, n_bits);
     bool full = n_set >= n_bits;
-    double seen = keys_of(&s, full ? n_bits - 1 : n_set);
+    double set = (double)(full ? n_bits - 1 : n_set);
+    double seen = log1p(-set / (s.bits * s.lanes)) / s.log_clear;
     out->value = full ? INFINITY : seen;
     double clear = full ? 0 : 1 - (double)n_set / (double)n_bits;
     out->low = floor(bound(&s, clear, seen, -1));

@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
-#include <string.h>
 
 enum { WINDOWS = WORDS_PER_BLOCK };
 

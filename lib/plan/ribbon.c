@@ -20,17 +20,17 @@ enum { SMALL_PAGES = 1024, MAX_DEPTH = RIBBON_MOST_STAGES };
 
 /* ---- pages of an error ---- */
 
-struct rows {
+struct page_sizes {
     uint32_t blocks; /* of a shorter page */
     double longer;   /* what part of the pages has one more */
 };
 
-static double a_page(const struct rows *r)
+static double a_page(const struct page_sizes *r)
 {
     return (r->blocks + r->longer) * RIBBON_WIDTH;
 }
 
-static struct rows rows_for(double error)
+static struct page_sizes page_sizes_of(double error)
 {
     double most = PAGE_BYTES / 8 / -log2(error); /* as many digits everywhere */
     uint32_t low = (uint32_t)fmin(fmax(most, RIBBON_MIN_BLOCKS), RIBBON_MAX_BLOCKS);
@@ -38,7 +38,7 @@ static struct rows rows_for(double error)
         low--;
     double few = ribbon_page_error(low), many = ribbon_page_error(low + 1);
     double longer = error < few ? 0 : error < many ? (error - few) / (many - few) : 1;
-    return (struct rows){low, longer};
+    return (struct page_sizes){low, longer};
 }
 
 /* ---- keys that are bumped ---- */
@@ -81,7 +81,7 @@ static double bumped_of_page(double n_keys, uint32_t blocks)
 }
 
 /* On average. */
-static double bumped_keys(double n_keys, double n_pages, const struct rows *r)
+static double bumped_keys(double n_keys, double n_pages, const struct page_sizes *r)
 {
     double a_page = n_keys / n_pages;
     return n_pages * ((1 - r->longer) * bumped_of_page(a_page, r->blocks) +
@@ -103,7 +103,7 @@ static uint64_t last_pages(double n_keys, double error)
 }
 
 /* The pages of all stages that n_keys keys need; *n_pages: those of the next stage. */
-static uint64_t least_pages(double n_keys, const struct rows *r, double error,
+static uint64_t least_pages(double n_keys, const struct page_sizes *r, double error,
                             unsigned depth, uint64_t *n_pages)
 {
     double rows = a_page(r), first = floor(n_keys / rows / MOST_LOAD);
@@ -132,7 +132,7 @@ static uint64_t least_pages(double n_keys, const struct rows *r, double error,
 int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
                          struct ribbon_geometry *g)
 {
-    struct rows r = rows_for(error);
+    struct page_sizes r = page_sizes_of(error);
     double pages = (double)n_keys / LARGE_LOAD / a_page(&r);
     *g = (struct ribbon_geometry){0};
     if (stage == RIBBON_MOST_STAGES)
@@ -152,7 +152,7 @@ int plan_ribbon_geometry(uint64_t n_keys, double error, uint32_t stage,
 static uint64_t bumped_by_luck(const struct ribbon_geometry *g, uint64_t n_keys,
                                double sigmas)
 {
-    struct rows r = {g->blocks, (double)g->n_long / (double)g->n_pages};
+    struct page_sizes r = {g->blocks, (double)g->n_long / (double)g->n_pages};
     double mean = bumped_keys((double)n_keys, (double)g->n_pages, &r);
     double n = mean + sigmas * sqrt(30 * mean);
     return n < 0 ? 0 : n < (double)n_keys ? (uint64_t)n : n_keys;

@@ -39,13 +39,6 @@ static int store_plan_begin(struct store_plan *p, uint32_t kind,
     return 0;
 }
 
-static void store_plan_end(struct store_plan *p)
-{
-    free(p->weights);
-    free(p->runs);
-    free(p->memos);
-}
-
 /* ---- divisions ---- */
 
 static int division_begin(const struct store_plan *p, struct division *d)
@@ -165,7 +158,9 @@ static int plan_within(const struct tamis_plan_segment *segments, size_t n,
         };
     free(d.shares);
     free(uniform.shares);
-    store_plan_end(&p);
+    free(p.weights);
+    free(p.runs);
+    free(p.memos);
     return err;
 }
 

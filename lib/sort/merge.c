@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     MOST_SIDE = 1024, /* 16 KiB of output a node: a few stay in the first cache */
@@ -32,7 +31,7 @@ struct side {
     size_t n; /* left of the block */
     bool ended;
 };
-struct node {
+struct merge_node {
     struct side sides[2];
     struct merge *merge;
     uint64_t *out; /* room for two sides */
@@ -43,7 +42,7 @@ struct merge {
     uint64_t last, repeats;
     bool began;
     size_t side; /* hashes that a node takes from a side at once */
-    struct node *nodes;
+    struct merge_node *nodes;
     uint64_t *pool; /* of all outputs */
 };
 
@@ -144,7 +143,7 @@ static size_t merge_sides(struct side *a, struct side *b, size_t most, uint64_t 
 /* A block of a source may be short, so several rounds fill the output. */
 static int node_next(void *ctx, const uint64_t **block, size_t *n)
 {
-    struct node *node = ctx;
+    struct merge_node *node = ctx;
     struct side *a = &node->sides[0], *b = &node->sides[1];
     size_t side = node->merge->side, done = 0;
     *n = 0;
@@ -174,7 +173,7 @@ static struct merge_source tree(struct merge *m, const struct merge_source *sour
 {
     if (n == 1)
         return sources[0];
-    struct node *node = &m->nodes[*used];
+    struct merge_node *node = &m->nodes[*used];
     node->merge = m;
     node->out = m->pool + 2 * m->side * ++*used;
     node->sides[0].from = tree(m, sources, n / 2, used);

@@ -12,8 +12,6 @@
  * than some passes. */
 #include "lib/sort/sort.h"
 
-#include <string.h>
-
 enum {
     DIGIT_BITS = 8,
     DIGITS = 1 << DIGIT_BITS,

@@ -4,7 +4,6 @@
 #include "lib/store/catalog/catalog.h"
 
 #include <sys/file.h>
-#include <sys/stat.h>
 
 /* ---- what the first record says ---- */
 
@@ -166,8 +165,8 @@ static int take_turn(const char *path, int dir, struct io_wait *wait,
     return rc ? diag_errno(diag, rc, path, "locking the directory") : 0;
 }
 
-static int create_in(const char *path, int dir, bool fresh, const struct meta *m,
-                     struct io_wait *wait, struct tamis_diag *diag)
+static int store_create_in(const char *path, int dir, bool fresh, const struct meta *m,
+                           struct io_wait *wait, struct tamis_diag *diag)
 {
     int rc = io_refuse_network(dir);
     if (rc)
@@ -197,7 +196,7 @@ int store_create(const char *path, const struct tamis_open_options *opt,
     else if (rc)
         diag_errno(diag, rc, path, "opening the directory");
     else {
-        rc = create_in(path, dir.fd, fresh, &m, wait, diag);
+        rc = store_create_in(path, dir.fd, fresh, &m, wait, diag);
         io_unguard_fd(&dir);
     }
     if (rc && fresh)

@@ -202,8 +202,8 @@ static int open_writer(struct catalog *c, const struct wanted *w,
     return rc;
 }
 
-static int check_state(const struct catalog *c, const struct wanted *w,
-                       struct tamis_diag *diag)
+static int segment_check_state(const struct catalog *c, const struct wanted *w,
+                               struct tamis_diag *diag)
 {
     char text[NAME_TEXT_BYTES];
     bool growing = w->record.state == RECORD_GROWING;
@@ -244,7 +244,7 @@ int tamis_store_writer(struct tamis_store *store, const void *name, size_t name_
     w.wait = store_wait(store, o.timeout_ms);
     rc = catalog_read(c, store_find_record, &w, diag);
     if (!rc)
-        rc = check_state(c, &w, diag);
+        rc = segment_check_state(c, &w, diag);
     if (rc)
         return rc;
     filter_file_name(w.record.uuid, file);

@@ -305,10 +305,10 @@ int tamis_edit_update(struct tamis_edit *edit, const void *name, size_t name_byt
  * ERR_RANGE: a name or a binding that no segment can have.
  * ERR_MISMATCH: the snapshot is of another store, or of a catalog that was replaced. At
  * the commit, too, if the segment of a file got another binding after the snapshot, or
- * has one that is out of scope. ERR_DAMAGED at the commit: repair the store first. A
- * file may have a segment in a pack that cannot tell, or the catalog does not agree on
- * a pack. If a pack or its tombstones cannot be opened now (EMFILE, EIO), the commit
- * fails, too. */
+ * has one that is out of scope. ERR_DAMAGED at the commit: no segment of a file's name
+ * is found, and a pack cannot tell whether it has one: it is lost, damaged or another
+ * one, or the catalog does not agree on it. Repair first. If a pack or its tombstones
+ * cannot be opened now (EMFILE, EIO), the commit fails, too. */
 struct tamis_reconcile_options {
     size_t size;
     /* For a store that several databases share: only segments whose bindings begin with
@@ -331,10 +331,10 @@ int tamis_edit_reconcile(struct tamis_edit *edit, struct tamis_snapshot *snapsho
  * removes them as it begins. Until then an older catalog that is put back finds them,
  * as it does after a process that died in this call. ERR_BUSY: the wait for another
  * commit is over, or a writer has an unsealed segment open that is to go. Then the
- * edit stays, with its files: commit it again, or abort it. ERR_VERSION: a newer
- * version has marked the store meanwhile as not to be written. ERR_DAMAGED: segments
- * were to go of a pack that has lost its tombstones, or on which the catalog does not
- * agree: confirm the list, or repair the store first. Or a new pack cannot be read.
+ * edit stays: commit it again, or abort it. ERR_VERSION: a newer version has marked the
+ * store as not to be written. ERR_TOO_LARGE: a snapshot has not so many numbers: repack.
+ * ERR_DAMAGED: a new pack cannot be read; or segments were to go of a pack without good
+ * tombstones, or on which the catalog does not agree: confirm the list, or repair first.
  *
  * The outcome is unknown only if the disk fails or is full while the catalog's last
  * page is written, or before if no reader's slot is free (ERR_CATALOG, EIO, ENOSPC). It

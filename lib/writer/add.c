@@ -3,7 +3,7 @@
 #include "lib/writer/inside.h"
 #include "format/hash.h"
 
-/* Two functions call them; an add of one key would pay for a call. */
+/* Inlined in both callers: a call would slow down an add of one key. */
 #define INLINED static inline __attribute__((always_inline))
 
 /* Threads spread over the stripes by their order of arrival. */
@@ -27,8 +27,8 @@ INLINED void leave(struct tamis_writer *w, unsigned stripe)
 }
 
 /* Takes the thread's stripe: its counters are then this thread's alone, and it says
- * that an add is in flight. Where another thread has it (or has left its add by a jump,
- * and will have it for ever) a shared stripe serves, another one after each growth. The
+ * that an add is in flight. If another thread has it, perhaps for ever, as it left its
+ * add by a jump, a shared stripe is used, another one after each growth. The
  * add is announced before the state and the newest stage are looked at; a sealer
  * changes the state, and growth the newest stage, before they look at the
  * announcements: one of the two sees the other. */

@@ -26,8 +26,8 @@ static size_t drop_known(const struct tamis_writer *w, uint32_t current,
     return kept;
 }
 
-/* A key sets at most lanes * words bits, so a stage needs no look before enough keys to
- * fill it were added. */
+/* A key sets at most lanes * words bits. Until enough keys were added to fill the
+ * stage, its fill need not be computed. */
 static bool look_at_fill(const struct tamis_writer *w, struct writer_stage *s,
                          uint64_t n_keys)
 {
@@ -41,8 +41,8 @@ static bool look_at_fill(const struct tamis_writer *w, struct writer_stage *s,
 }
 
 /* Adds to the counts of the stage. Is it full? */
-static inline bool count(struct tamis_writer *w, struct writer_stage *s, uint64_t keys,
-                         uint64_t bits)
+static inline bool alone_count(struct tamis_writer *w, struct writer_stage *s,
+                               uint64_t keys, uint64_t bits)
 {
     stripe_count(&s->stripes[0].bits, 0, bits);
     keys = stripe_count(&s->stripes[0].keys, 0, keys);
@@ -57,7 +57,7 @@ static bool add_new(struct tamis_writer *w, uint32_t current, const uint64_t *ha
     uint64_t bits = 0;
     uint64_t keys =
         w->kernel->add_alone(&w->planes[current], s->dirty, hashes, n, &bits);
-    return count(w, s, keys, bits);
+    return alone_count(w, s, keys, bits);
 }
 
 static bool add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
@@ -76,9 +76,9 @@ static bool add_some(struct tamis_writer *w, const uint64_t *hashes, size_t *n)
     return add_new(w, current, hashes, kept);
 }
 
-/* First it says that it adds, and then it looks: what a signal handler does in between
- * is refused, or seen. */
-static inline bool begin(struct tamis_writer *w)
+/* Announces the add, then reads the state: what a signal handler does in between is
+ * refused, or read. */
+static inline bool alone_begin(struct tamis_writer *w)
 {
     bool free = !atomic_load_explicit(&w->adding, memory_order_relaxed);
     if (LIKELY(free))
@@ -97,7 +97,7 @@ int alone_enter(struct tamis_writer *w)
 {
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
-    if (!alone_is_mine(w) || !begin(w))
+    if (!alone_is_mine(w) || !alone_begin(w))
         return TAMIS_ERR_THREAD;
     int err = writer_error(w);
     if (err)
@@ -139,8 +139,8 @@ int alone_add(struct tamis_writer *w, const uint64_t *hashes, size_t n)
     return err;
 }
 
-/* The way of nearly all adds of one key: how many instructions an add takes decides for
- * how many lines the processor waits at a time.
+/* The path of nearly all adds of one key. The fewer instructions it has, the more cache
+ * lines the processor waits for at once.
  *
  * WHY `plain` MAY BE BELIEVED. The state, the stages and the memory of good pages
  * change in calls of the owner only, or of a signal handler that interrupts it outside
@@ -150,7 +150,7 @@ int alone_add(struct tamis_writer *w, const uint64_t *hashes, size_t n)
  * be lost at any time: that is looked at after the add, as ever. */
 int alone_add_one(struct tamis_writer *w, const uint64_t *hash)
 {
-    if (!LIKELY(begin(w)))
+    if (!LIKELY(alone_begin(w)))
         return alone_add(w, hash, 1);
     if (!LIKELY(atomic_load_explicit(&w->plain, memory_order_relaxed) ==
                 io_fork_epoch_again() + 1)) {
@@ -158,7 +158,7 @@ int alone_add_one(struct tamis_writer *w, const uint64_t *hash)
         return alone_add(w, hash, 1);
     }
     uint32_t bits = w->add_one(&w->planes[0], w->stages[0]->dirty, *hash);
-    bool full = count(w, w->stages[0], bits > 0, bits);
+    bool full = alone_count(w, w->stages[0], bits > 0, bits);
     alone_leave(w);
     if (LIKELY(!full && !atomic_load_explicit(&w->lost, memory_order_relaxed)))
         return 0;

@@ -81,13 +81,8 @@ int writer_format(int dir, const char *name, const struct tamis_writer_options *
     int fd, err = write_draft(dir, name, opt, uuid, temp, &fd, c, diag);
     if (err)
         return err;
-    err = io_publish(dir, temp, name, fd, false);
-    if (!err) {
-        close(fd);
-        return 0;
-    }
-    io_discard(dir, temp, fd);
-    return diag_made(diag, err, name, "cannot create");
+    err = io_finish(0, dir, temp, name, fd, false);
+    return err ? diag_made(diag, err, name, "cannot create") : 0;
 }
 
 /* The file gets its name last, with its writer in it: a creation that fails leaves

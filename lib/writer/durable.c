@@ -21,8 +21,8 @@ int writer_check_lost(struct tamis_writer *w, struct tamis_diag *diag)
                      "a page of the file could not be read or written");
 }
 
-/* Under a lock, and its failure kept: the kernel tells one caller only, and a page may
- * be filled by one thread while another commits. */
+/* Under a lock, and a failure is kept: the kernel reports it to one caller only, and
+ * one thread may fill a page while another commits. */
 int writer_sync(struct tamis_writer *w)
 {
     pthread_mutex_lock(&w->sync_mutex);

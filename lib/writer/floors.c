@@ -26,7 +26,8 @@ static int writer_write_floors(struct tamis_writer *w, struct writer_stage *s,
     while (sector < end && !err) {
         size_t n = 0;
         uint64_t at = s->stage.floors_offset + sector * SECTOR_BYTES;
-        /* Under a lock: of two writes of one the later has the later floors. */
+        /* Under a lock, so that the later of two writes of a sector has the later
+         * floors. */
         pthread_mutex_lock(&w->floors_mutex);
         while (sector < end && n < FLOOR_SECTORS_AT_ONCE)
             encode_floors(w, s, sector++, &d[n++]);
@@ -61,9 +62,9 @@ static int write_and_sync_floors(struct tamis_writer *w, struct writer_stage *s,
     return err;
 }
 
-/* Durable before the first one: a page that the power cut leaves half filled may have
- * as many bits as it had, and only its floors then say that it lost some. And a reader
- * that looks meanwhile finds them condemned when it looks again. */
+/* The condemned floors are durable before the first of the ones. After a power cut a
+ * page that is half ones may have as many bits as before, and only its floors show the
+ * loss. A reader that checks it meanwhile finds them when it looks again. */
 bool writer_condemn_page(struct tamis_writer *w, struct writer_stage *s, uint64_t page)
 {
     uint64_t left, *word = first_clear(s, page, &left);
@@ -85,9 +86,9 @@ bool writer_condemn_page(struct tamis_writer *w, struct writer_stage *s, uint64_
 
 /* ---- at a commit ---- */
 
-/* Counts a page and raises its floors. Bits that come in meanwhile make the counts at
- * worst too low, which a lower bound may be. Bits that went make the page a damaged
- * one, now, before later ones can fill the sector up. Has any floor changed? */
+/* Counts a page and raises its floors. Bits that are set meanwhile may be missed: a
+ * lower bound may be too low. If bits were lost, the page is damaged, which is found
+ * now, before later adds fill the sector up. Returns whether a floor has changed. */
 static bool raise_floors(struct tamis_writer *w, struct writer_stage *s, uint64_t page)
 {
     uint16_t counts[SECTORS_PER_PAGE];

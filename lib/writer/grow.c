@@ -29,14 +29,14 @@ static int write_first_floors(int fd, const struct identity *id,
                               const struct stage_desc *d)
 {
     uint64_t n = floors_bytes(d->length / PAGE_BYTES);
-    uint8_t chunk[PAGE_BYTES];
-    for (uint64_t at = 0; at < n; at += sizeof chunk) {
-        memset(chunk, 0, sizeof chunk);
-        for (size_t i = 0; i < sizeof chunk; i += SECTOR_BYTES) {
-            struct floor_sector_disk *s = (void *)(chunk + i);
+    uint8_t page[PAGE_BYTES];
+    for (uint64_t at = 0; at < n; at += sizeof page) {
+        memset(page, 0, sizeof page);
+        for (size_t i = 0; i < sizeof page; i += SECTOR_BYTES) {
+            struct floor_sector_disk *s = (void *)(page + i);
             floor_sector_seal(s, id->uuid, d->floors_offset + at + i);
         }
-        int err = io_write(fd, chunk, sizeof chunk, d->floors_offset + at);
+        int err = io_write(fd, page, sizeof page, d->floors_offset + at);
         if (err)
             return err;
     }

@@ -6,12 +6,8 @@
 #include "lib/kernel/kernel.h"
 #include "lib/page/page.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A stripe serves one thread at a time. Threads that find it taken share two more. */
 enum { N_STRIPES = 16, SHARED_STRIPE = N_STRIPES, N_SHARED = 2, CACHE_LINE = 64 };
@@ -110,7 +106,7 @@ int writer_open_path(struct io_guarded_fd *opened, const char *path,
 /* Releases everything, descriptor and lock too. Writes nothing. */
 void writer_free(struct tamis_writer *w);
 
-/* ---- chunk.c ---- */
+/* ---- batch.c ---- */
 enum { ADDS_AT_ONCE = 64 };
 /* How many of n keys may be added before the stage's fill is looked at again. */
 size_t adds_at_once(const struct writer_stage *s, size_t n);

@@ -10,7 +10,7 @@
 
 /* A store that changes nothing and still dirties the page. Compilers may turn
  * fetch_or(p, 0) into a load, and clang does; hence the assembly. */
-static void touch(uint8_t *p)
+static void touch_byte(uint8_t *p)
 {
 #if defined(__x86_64__) || defined(__i386__)
     __asm__ volatile("lock; orb $0, %0" : "+m"(*p) : : "memory", "cc");
@@ -29,8 +29,8 @@ static void touch(uint8_t *p)
 }
 
 /* Takes one sector of floors into memory. One that fails its own check guards
- * nothing any more: its pages are condemned. If the stage is settled, they are made
- * anew for pages that pass by their digests. */
+ * nothing any more: its pages are condemned. In a settled stage, pages whose
+ * digests are right get new floors. */
 static int load_sector(struct tamis_writer *w, struct writer_stage *s, uint64_t sector)
 {
     struct floor_sector_disk d;
@@ -74,12 +74,12 @@ static void recover_stage(struct tamis_writer *w, struct writer_stage *s)
         stage_read_ahead(&s->stage, page);
         if (!stage_page_good(&s->stage, page))
             stage_condemn(s, page);
-        touch(live);
+        touch_byte(live);
         page_copy(copy, live);
         n_bits += page_bits(w->kernel, copy);
         atomic_fetch_or(&s->dirty[page / 64], UINT64_C(1) << (page % 64));
     }
-    /* R9: counted, not remembered; they steer growth and nothing else. */
+    /* R9: these counts are recomputed, and only growth depends on them. */
     uint64_t keys = plan_keys_of_bits(&s->stage.geometry, n_bits);
     s->base_bits = n_bits;
     s->base_keys = keys > s->base_keys && keys != UINT64_MAX ? keys : s->base_keys;
@@ -105,16 +105,17 @@ int writer_recover(struct tamis_writer *w, bool unclean, struct tamis_diag *diag
  * hole, or space that was never written, reads as zeros anyway. */
 static int rewrite(int fd, uint64_t n_bytes)
 {
-    enum { CHUNK = 1 << 16 };
-    uint8_t *chunk = malloc(CHUNK);
-    int err = chunk ? 0 : ENOMEM;
-    for (uint64_t at = 0; at < n_bytes && !err; at += CHUNK) {
-        size_t n = n_bytes - at < CHUNK ? (size_t)(n_bytes - at) : CHUNK, got;
-        err = io_read(fd, chunk, n, at, &got);
-        if (!err && !all_zero(chunk, got))
-            err = io_write(fd, chunk, got, at);
+    enum { BUFFER_BYTES = 1 << 16 };
+    uint8_t *buffer = malloc(BUFFER_BYTES);
+    int err = buffer ? 0 : ENOMEM;
+    for (uint64_t at = 0; at < n_bytes && !err; at += BUFFER_BYTES) {
+        size_t n = n_bytes - at < BUFFER_BYTES ? (size_t)(n_bytes - at) : BUFFER_BYTES,
+               got;
+        err = io_read(fd, buffer, n, at, &got);
+        if (!err && !all_zero(buffer, got))
+            err = io_write(fd, buffer, got, at);
     }
-    free(chunk);
+    free(buffer);
     return err;
 }
 

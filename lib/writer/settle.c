@@ -1,6 +1,6 @@
 /* Settling (R17): a stage that growth has left behind gets its digests as soon as no
- * add can change it any more, while the filter stays open. To seal is to do so for all.
- * From then on damage shows there that floors cannot see. Called by commits and by
+ * add can change it any more, while the filter stays open. A seal does so for all.
+ * Digests then detect damage there that floors cannot. Called by commits and by
  * growth, with the mutex held; it waits for no add, and what cannot be done now is
  * tried again at the next commit.
  *
@@ -52,10 +52,10 @@ static uint32_t n_drained(struct tamis_writer *w)
 
 /* ---- digests ---- */
 
-/* A copy of a page for its digest, in a stage without adds. Checked anew, whatever
- * first touch found: by the latest floors, those in memory, or by digest if `settled`
- * is given. If it fails, page and copy become all ones, and the result is false: a
- * digest would make a page that lost keys good (R11). */
+/* A copy of a page for its digest, in a stage without adds. It is checked anew,
+ * whatever the first touch found: by its digest if `settled` is given, else by the
+ * latest floors, which are in memory. If it fails, page and copy become all ones, and
+ * the result is false: a digest would make a page that lost keys good (R11). */
 static bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
                               struct stage *settled, uint64_t page,
                               uint8_t copy[PAGE_BYTES])
@@ -78,8 +78,8 @@ static bool writer_sound_copy(struct tamis_writer *w, struct writer_stage *s,
     return false;
 }
 
-/* To settle, a page that failed gets an entry that is no digest of it, and fails by
- * that, too. In a sealed filter it is all ones, and good. */
+/* When a stage is settled, a page that failed gets a wrong digest, and so fails again.
+ * In a sealed filter it is all ones, and good. */
 static void digest_pages(struct tamis_writer *w, struct stage_desc *d,
                          struct writer_stage *s, struct stage *settled,
                          uint8_t *digests, uint64_t *n_damaged)
@@ -98,9 +98,9 @@ static void digest_pages(struct tamis_writer *w, struct stage_desc *d,
         d->bits_set = n_bits;
 }
 
-/* To settle, space comes first, so that a full disk costs no look at the pages. A seal
- * looks first: new space would put zeros behind the end of a file that was cut short,
- * where a page has to be found lost. */
+/* Settling allocates first, so that a full disk costs no look at the pages. A seal
+ * checks first: new space would put zeros behind the end of a truncated file, where a
+ * page has to be found lost. */
 int writer_digest_stage(struct tamis_writer *w, struct stage_desc *d,
                         struct writer_stage *s, struct stage *settled, uint64_t *end,
                         uint64_t *n_damaged)

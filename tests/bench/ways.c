@@ -4,7 +4,6 @@
 
 /* XXH3 alone: compiled into the loop. */
 #define XXH_INLINE_ALL
-#include <xxhash.h>
 
 static size_t least(size_t a, size_t b)
 {

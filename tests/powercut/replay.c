@@ -4,8 +4,6 @@
 
 #include <linux/falloc.h>
 
-#include <xxhash.h>
-
 enum { PAGE = HOST_PAGE };
 
 static uint64_t page_hash(const uint8_t *bytes, size_t page)

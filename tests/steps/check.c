@@ -1,8 +1,6 @@
 /* Holds files against the promises; and plays an engine's next steps. */
 #include "tests/steps/steps.h"
 
-#include <xxhash.h>
-
 /* ---- keys ---- */
 
 void steps_expect_keys(const struct object *o, struct tamis_filter *f, bool any_damage)

@@ -3,11 +3,6 @@
 #ifndef TAMIS_TESTS_INTERNALS_H
 #define TAMIS_TESTS_INTERNALS_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <string.h>
-
 #include "format/hash.h"
 #include "format/integrity.h"
 #include "lib/builder/builder.h"

@@ -93,7 +93,7 @@ static int add_any(void *ctx, struct piece name, struct piece value)
     return record_listed(&r) ? add_list(b, name, value, &r) : 0;
 }
 
-static int add_new(void *ctx, struct piece name, struct piece value)
+static int backup_add_new(void *ctx, struct piece name, struct piece value)
 {
     struct backup *b = ctx;
     struct record r = {0};
@@ -113,7 +113,7 @@ static int add_new(void *ctx, struct piece name, struct piece value)
 static int backup_list_new(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     backup_free_items(ctx);
-    return catalog_each(t, add_new, ctx, diag);
+    return catalog_each(t, backup_add_new, ctx, diag);
 }
 
 /* Decodes the record of an item with a file. A list or a shared file gets a record as
@@ -294,8 +294,8 @@ static int backup_open_shared(struct backup_item *it, int dir)
 /* ---- files ---- */
 
 /* error: the errno that kept it from being copied, which says nothing of its bytes. */
-static void tell(const struct backup *b, const struct backup_item *it, int error,
-                 const char *what)
+static void backup_tell(const struct backup *b, const struct backup_item *it, int error,
+                        const char *what)
 {
     char file[FILTER_NAME_BYTES], path[FILTER_NAME_BYTES + 8] = "", text[420];
     bool shared = backup_is_shared(it);
@@ -341,7 +341,7 @@ static void tell_left(struct backup *b, const struct backup_item *it, int code,
              : backup_has_its_list(b, it) ? "'tamis repair' makes it anew from its list"
                                           : "its segment is without a filter",
              what, *more ? ": " : "", more);
-    tell(b, it, code > 0 || code == TAMIS_ERR_VERSION ? code : 0, text);
+    backup_tell(b, it, code > 0 || code == TAMIS_ERR_VERSION ? code : 0, text);
     b->report->n_left++;
 }
 
@@ -525,7 +525,7 @@ static void count_copy(struct backup *b, const struct backup_item *it, uint64_t 
     b->report->n_bytes += n_bytes;
     b->report->n_damaged += damaged;
     if (damaged)
-        tell(b, it, 0, "pages fail their check: copied as they are");
+        backup_tell(b, it, 0, "pages fail their check: copied as they are");
 }
 
 static int finish_item(struct backup *b, struct backup_item *it)
@@ -565,7 +565,7 @@ static int copy_rest(struct backup *b)
         if (backup_leaves_list(b, it))
             continue;
         if (it->refused) {
-            tell(b, it, 0, it->refused);
+            backup_tell(b, it, 0, it->refused);
             b->report->n_damaged++;
         }
         if (it->state && backup_has_file(it))

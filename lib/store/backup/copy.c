@@ -174,7 +174,7 @@ static int copy_header(struct copying *c, uint8_t raw[HEADER_MAX_BYTES])
 
 /* ---- one file ---- */
 
-static int copy_file(struct copying *c, uint8_t raw[HEADER_MAX_BYTES])
+static int backup_copy_file(struct copying *c, uint8_t raw[HEADER_MAX_BYTES])
 {
     int rc;
     if (c->h->commit.state == STATE_SEALED) {
@@ -190,8 +190,8 @@ static int copy_file(struct copying *c, uint8_t raw[HEADER_MAX_BYTES])
 
 /* Is the copy what the record means, and are its pages good? Read once more, and not
  * through a mapping: a disk that fails here is an error then, not a signal (R15). */
-static int check_copy(const struct catalog *k, const struct record *r, int to,
-                      const char *path, struct copied *out)
+static int backup_check_copy(const struct catalog *k, const struct record *r, int to,
+                             const char *path, struct copied *out)
 {
     struct header h;
     struct tamis_verify report;
@@ -225,7 +225,7 @@ int backup_copy(const struct catalog *k, const struct record *r, int from, int t
         out->left = "unreadable";
         return 0;
     }
-    rc = copy_file(&c, raw);
+    rc = backup_copy_file(&c, raw);
     if (rc && c.source_failed) {
         diag_errno(&out->diag, rc < 0 ? EIO : rc, path, "reading");
         out->left = "unreadable";
@@ -234,5 +234,5 @@ int backup_copy(const struct catalog *k, const struct record *r, int from, int t
     if (!rc && io_calls.fsync(to) != 0)
         rc = errno;
     out->n_bytes = h.commit.committed_bytes;
-    return rc ? rc : check_copy(k, r, to, path, out);
+    return rc ? rc : backup_check_copy(k, r, to, path, out);
 }

@@ -73,7 +73,7 @@ static bool has_name(const struct backup *b, const char *base)
            ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
-static int publish(struct backup *b, const char *path, const char *base)
+static int backup_publish(struct backup *b, const char *path, const char *base)
 {
     int rc = give_name(b, base);
     if (rc == EEXIST || rc == ENOTEMPTY || rc == ENOTDIR)
@@ -127,7 +127,7 @@ static int backup_to(struct backup *b, const char *path)
         if (!rc)
             rc = write_catalog(b);
         if (!rc)
-            rc = publish(b, path, base);
+            rc = backup_publish(b, path, base);
         if (rc)
             discard(b, base);
     }

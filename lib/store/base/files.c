@@ -191,8 +191,8 @@ int dir_is_empty(int dir, const char *name)
 enum { COPY_BYTES = 256 * 1024 };
 
 /* Holes stay holes. */
-static int copy_bytes(int from, int to, uint64_t n_bytes, uint8_t *buffer,
-                      bool *unreadable)
+static int file_copy_bytes(int from, int to, uint64_t n_bytes, uint8_t *buffer,
+                           bool *unreadable)
 {
     for (uint64_t at = 0; at < n_bytes;) {
         size_t n = n_bytes - at < COPY_BYTES ? (size_t)(n_bytes - at) : COPY_BYTES;
@@ -214,7 +214,7 @@ int filter_file_copy(int from, int to, uint64_t n_bytes, bool *unreadable)
 {
     uint8_t *buffer = malloc(COPY_BYTES);
     *unreadable = false;
-    int rc = buffer ? copy_bytes(from, to, n_bytes, buffer, unreadable) : ENOMEM;
+    int rc = buffer ? file_copy_bytes(from, to, n_bytes, buffer, unreadable) : ENOMEM;
     free(buffer);
     return rc;
 }

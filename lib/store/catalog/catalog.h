@@ -111,7 +111,8 @@ static inline int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void 
 {
     return catalog_each_in(t, CATALOG_SEGMENTS, fn, ctx, diag);
 }
-/* How many segments there are, as the records of the transaction say. */
+/* How many segment records there are; and how many segments, as all records say. */
+int catalog_count_records(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag);
 int catalog_count(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag);
 int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
 /* Sets the flag "every segment of the engine is listed"; does nothing if it has this

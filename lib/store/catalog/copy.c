@@ -16,7 +16,7 @@
 
 #include <time.h>
 
-struct copied {
+struct copied_record {
     size_t name_bytes, value_bytes;
     uint8_t bytes[]; /* name, value */
 };
@@ -25,7 +25,7 @@ struct catalog_copy {
     uint64_t txn;
     unsigned at, met; /* the database that is walked; a bit for each */
     size_t n[CATALOG_DBS];
-    struct copied **all; /* of one database after the other */
+    struct copied_record **all; /* of one database after the other */
 };
 
 /* How many records there are in the databases before this one. */
@@ -37,16 +37,17 @@ static size_t count_before(const struct catalog_copy *c, unsigned db)
     return n;
 }
 
-static struct copied *add(struct catalog_copy *c, size_t n_bytes)
+static struct copied_record *copy_add(struct catalog_copy *c, size_t n_bytes)
 {
     size_t n = count_before(c, CATALOG_DBS);
     if ((n & (n - 1)) == 0) {
-        struct copied **more = realloc(c->all, (2 * n + 1) * sizeof(struct copied *));
+        struct copied_record **more =
+            realloc(c->all, (2 * n + 1) * sizeof(struct copied_record *));
         if (!more)
             return NULL;
         c->all = more;
     }
-    c->all[n] = malloc(sizeof(struct copied) + n_bytes);
+    c->all[n] = malloc(sizeof(struct copied_record) + n_bytes);
     c->n[c->at] += c->all[n] != NULL;
     return c->all[n];
 }
@@ -56,7 +57,7 @@ static bool copy_record(struct walk *w, const struct node *n, uint64_t first)
     struct catalog_copy *c = w->visitor->ctx;
     bool is_long = n->data_bytes > catalog_value_max((enum catalog_db)c->at);
     size_t value_bytes = is_long ? 0 : n->data_bytes;
-    struct copied *r = add(c, n->key_bytes + value_bytes);
+    struct copied_record *r = copy_add(c, n->key_bytes + value_bytes);
     if (!r) {
         w->failed = ENOMEM;
         return false;
@@ -137,7 +138,7 @@ size_t catalog_copy_n(const struct catalog_copy *c, enum catalog_db db)
 void catalog_copy_at(const struct catalog_copy *c, enum catalog_db db, size_t index,
                      struct piece *name, struct piece *value)
 {
-    const struct copied *r = c->all[index + count_before(c, db)];
+    const struct copied_record *r = c->all[index + count_before(c, db)];
     *name = (struct piece){r->bytes, r->name_bytes};
     *value = (struct piece){r->bytes + r->name_bytes, r->value_bytes};
 }

@@ -138,8 +138,8 @@ static int gate_look(const struct catalog *c, struct lmdb_lock *l)
 }
 
 /* Finds a slot with our number, the *i-th or a later one, and where it is. */
-static bool find_slot(const struct catalog *c, uint32_t *i, struct lmdb_slot *s,
-                      uint64_t *at)
+static bool env_find_slot(const struct catalog *c, uint32_t *i, struct lmdb_slot *s,
+                          uint64_t *at)
 {
     struct lmdb_lock l;
     size_t got;
@@ -157,7 +157,7 @@ static bool gate_has_slot(const struct catalog *c, uint64_t txn)
 {
     struct lmdb_slot s;
     uint64_t at;
-    for (uint32_t i = 0; find_slot(c, &i, &s, &at); i++)
+    for (uint32_t i = 0; env_find_slot(c, &i, &s, &at); i++)
         if (s.txn == txn)
             return true;
     return false;
@@ -175,7 +175,7 @@ static void gate_clear_mine(const struct catalog *c)
                      &found) != 0 ||
         found != NOT_LOCKED)
         return;
-    for (uint32_t i = 0; find_slot(c, &i, &s, &at); i++)
+    for (uint32_t i = 0; env_find_slot(c, &i, &s, &at); i++)
         io_write(c->lock_file.fd, &none, sizeof none,
                  at + offsetof(struct lmdb_slot, pid));
 }
@@ -428,8 +428,8 @@ static int open_env(const char *file, unsigned flags, MDB_env **out)
 
 /* Begins a transaction to look for the databases in. Without a slot it is one that
  * writes: no other writer overwrites the pages that it reads. */
-static int begin(struct catalog *c, bool *writing, struct io_wait *wait, MDB_txn **txn,
-                 struct tamis_diag *diag)
+static int env_begin(struct catalog *c, bool *writing, struct io_wait *wait,
+                     MDB_txn **txn, struct tamis_diag *diag)
 {
     int rc = *writing ? TAMIS_ERR_BUSY : catalog_begin_read(c, txn);
     if (rc == TAMIS_ERR_BUSY && c->read_only)
@@ -474,10 +474,10 @@ static int open_databases(struct catalog *c, const struct meta *m, struct io_wai
     for (int i = 0; i < TRIES && failed == EAGAIN; i++) {
         MDB_txn *txn;
         bool writing = m != NULL;
-        *rc = begin(c, &writing, wait, &txn, diag);
+        *rc = env_begin(c, &writing, wait, &txn, diag);
         /* Another process has made it larger since it was opened. */
         if (*rc == MDB_MAP_RESIZED && (*rc = mdb_env_set_mapsize(c->env, 0)) == 0)
-            *rc = begin(c, &writing, wait, &txn, diag);
+            *rc = env_begin(c, &writing, wait, &txn, diag);
         if (*rc)
             return 0;
         diag_clear(diag);
@@ -521,8 +521,8 @@ static int check_env(struct catalog *c, struct tamis_diag *diag)
 }
 
 /* While LMDB opens its lock file it may wait for a process that makes it. */
-static int open_file(struct catalog *c, const char *file, struct io_wait *wait,
-                     struct tamis_diag *diag)
+static int env_open_file(struct catalog *c, const char *file, struct io_wait *wait,
+                         struct tamis_diag *diag)
 {
     int rc = gate_open(c, file);
     c->lock_refused = false;
@@ -549,7 +549,7 @@ static int open_file(struct catalog *c, const char *file, struct io_wait *wait,
 static int env_open(struct catalog *c, const char *file, struct io_wait *wait,
                     struct tamis_diag *diag)
 {
-    int rc = open_file(c, file, wait, diag), code = 0;
+    int rc = env_open_file(c, file, wait, diag), code = 0;
     if (!rc)
         rc = check_env(c, diag);
     if (!rc)

@@ -561,7 +561,10 @@ static int lookup_in(struct listings *l, struct listed *p, struct piece name,
     if (rc) {
         filter_file_name(p->uuid, file);
         filters_dir_path(l->txn->catalog->filters, file, path);
-        rc = rc == ENOENT || io_not_regular(rc) ? TAMIS_ERR_DAMAGED : rc;
+        /* Another file may have the pack's name. */
+        if (rc == ENOENT || io_not_regular(rc) || rc == TAMIS_ERR_MISMATCH ||
+            rc == TAMIS_ERR_NOT_TAMIS)
+            rc = TAMIS_ERR_DAMAGED;
         return diag_fail(diag, rc, path,
                          "this pack cannot tell whether it has segment '%s'",
                          name_text(text, name.at, name.n));

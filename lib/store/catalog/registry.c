@@ -296,7 +296,7 @@ static void after_fork(void)
 
 /* After fork.c's handlers, so that a fork takes this lock before theirs: the order in
  * which closing a catalog takes them. Not without them, for they would come later. */
-static void install_fork_handlers(void)
+static void registry_watch_forks(void)
 {
     if (io_hold_forks() != 0)
         return;
@@ -342,7 +342,7 @@ static int share(struct catalog *c, const struct stat *file, const struct stat *
  * open holds it shared. (LMDB's own lock would not do: it goes away with its file.)
  * Where a file system knows no such locks, nobody repairs either. EAGAIN: not now.
  * ERR_BUSY: another copy of this library is in the way. */
-static int take_turn(struct catalog *c, int dir, const struct stat *st)
+static int enter_turn(struct catalog *c, int dir, const struct stat *st)
 {
     struct stat now;
     int rc = dir_open_guarded(dir, ".", &c->turn);
@@ -365,7 +365,7 @@ static int take_turn(struct catalog *c, int dir, const struct stat *st)
 static int load(struct catalog *c, int dir, int fd, const struct stat *file,
                 struct tamis_diag *diag)
 {
-    int rc = take_turn(c, dir, file);
+    int rc = enter_turn(c, dir, file);
     if (rc == TAMIS_ERR_BUSY)
         return diag_fail(diag, rc, c->path,
                          "another copy of libtamis in this process has the store open: "
@@ -413,7 +413,7 @@ static int open_once(const char *store_path, int dir, struct catalog **out,
     int fd, rc = registry_open_file(dir, store_path, &fd, diag);
     if (rc)
         return rc;
-    rc = io_once(&fork_once, install_fork_handlers);
+    rc = io_once(&fork_once, registry_watch_forks);
     if (rc) {
         diag_errno(diag, rc, store_path, "preparing for fork");
     } else {

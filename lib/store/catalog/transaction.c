@@ -113,7 +113,7 @@ int catalog_each_in(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *
                            (size_t)stat.ms_entries);
 }
 
-static int count_listed(void *ctx, struct piece key, struct piece value)
+static int add_listed(void *ctx, struct piece key, struct piece value)
 {
     uint64_t *n = ctx;
     struct listing l;
@@ -123,7 +123,7 @@ static int count_listed(void *ctx, struct piece key, struct piece value)
     return 0;
 }
 
-int catalog_count(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag)
+int catalog_count_records(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag)
 {
     MDB_stat stat;
     *n = 0;
@@ -131,7 +131,13 @@ int catalog_count(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag)
     if (rc)
         return catalog_txn_fail(t, rc, "counting the segments", diag);
     *n = t->copy ? catalog_copy_n(t->copy, CATALOG_SEGMENTS) : stat.ms_entries;
-    return catalog_each_in(t, CATALOG_PACKS, count_listed, n, diag);
+    return 0;
+}
+
+int catalog_count(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag)
+{
+    int rc = catalog_count_records(t, n, diag);
+    return rc ? rc : catalog_each_in(t, CATALOG_PACKS, add_listed, n, diag);
 }
 
 int catalog_meta_value(struct catalog_txn *t, struct piece *value,

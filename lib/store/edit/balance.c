@@ -35,8 +35,8 @@ static double allowed_error(const struct balance *b, double target, uint64_t n_k
     return target + (by_keys < spare ? by_keys : spare);
 }
 
-static void count(struct balance *b, double target, const struct builder_size *s,
-                  double times)
+static void balance_count(struct balance *b, double target,
+                          const struct builder_size *s, double times)
 {
     b->segments += times * (target - s->error);
     b->keys += times * (target - s->error) * (double)s->n_keys;
@@ -45,7 +45,7 @@ static void count(struct balance *b, double target, const struct builder_size *s
 static void take_back(struct balance *b, double target, struct builder_size *s)
 {
     if (s->edit == b->edit)
-        count(b, target, s, -1);
+        balance_count(b, target, s, -1);
     s->edit = 0;
 }
 
@@ -67,7 +67,7 @@ void balance_choose(struct tamis_edit *e, struct tamis_builder *builder)
                                  &s->geometry) == 0) {
             s->error = plan_geometry_error(&s->geometry, n_keys);
             s->edit = b->edit;
-            count(b, target, s, 1);
+            balance_count(b, target, s, 1);
         }
     }
     pthread_mutex_unlock(&e->mutex);

@@ -46,12 +46,6 @@ static void apply_reset(struct apply *a)
     a->doubtful = a->stays = false;
 }
 
-static void apply_free(struct apply *a)
-{
-    apply_reset(a);
-    free(a->dropped.bytes);
-}
-
 /* A growing filter goes only while nobody is writing to it, or what the writer has
  * acknowledged would be lost without a word; the lock is held until the edit is
  * through. A lost file has no writer. */
@@ -111,8 +105,8 @@ static int note_dropped(struct apply *a, struct piece name, struct piece value)
     return r.state == RECORD_GROWING ? lock_dropped(a, &r, name) : 0;
 }
 
-/* A copy that was attached with the UUID of a lost file that this edit dropped, or a
- * list that the new record of its segment has, too. */
+/* Forgets a file that is to go: a copy was attached with the UUID of a lost file that
+ * this edit dropped, or the new record of a segment has the same list. */
 static bool forget_dropped(struct apply *a, const uint8_t uuid[UUID_BYTES])
 {
     uint8_t *b = a->dropped.bytes;
@@ -267,8 +261,8 @@ static bool in_scope(const struct edit_live *live, const struct record *r)
 }
 
 /* Is what was found segment `index` of the snapshot, and may it go? It may have been
- * packed since. A segment without a filter and a binding is told by the time when it
- * was put alone. A record that cannot be read must be the same, byte for byte. */
+ * packed since. A segment without a filter is recognised by the time of its put. A
+ * record that cannot be read must be the same, byte for byte. */
 static bool may_go(struct apply *a, size_t index, const struct tamis_segment_info *info)
 {
     const struct edit_live *live = a->op->live;
@@ -418,15 +412,30 @@ static bool is_listed(struct catalog_txn *t, const struct edit_op *op)
            memcmp(r.uuid, op->uuid, UUID_BYTES) == 0;
 }
 
+/* A snapshot numbers records and columns, dropped ones, too; no more than *n. */
+static int numbers_needed(struct catalog_txn *t, const struct listings *l, uint64_t *n,
+                          struct tamis_diag *diag)
+{
+    int rc = catalog_count_records(t, n, diag);
+    *n += 63; /* the columns of a pack begin at a multiple of 64 */
+    for (size_t i = 0; i < l->n; i++)
+        if (!listed_is_gone(&l->all[i]))
+            *n += bit_words(l->all[i].now.n_columns) * 64;
+    return rc;
+}
+
 static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct apply *a = ctx;
     const struct tamis_edit *e = a->edit;
+    uint64_t before = 0, after = 0;
     bool forgiven = false;
     int rc = 0;
     a->diag = diag;
     apply_reset(a);
     rc = listings_load(&a->list, t, diag);
+    if (!rc)
+        rc = numbers_needed(t, &a->list, &before, diag);
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         a->op = e->ops[i];
         if (a->op->kind == EDIT_PUT)
@@ -445,6 +454,15 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         rc = listings_forgive(&a->list, a->n_refused, &forgiven, diag);
     if (!rc)
         rc = listings_write(&a->list, diag);
+    if (!rc)
+        rc = numbers_needed(t, &a->list, &after, diag);
+    if (!rc && after > before && after >> NUMBER_BITS)
+        rc =
+            diag_fail(diag, TAMIS_ERR_TOO_LARGE, e->catalog->path,
+                      "segments and columns of packs, dropped ones, too, would be more "
+                      "than the %u that a snapshot can number: 'tamis pack --repack' "
+                      "first, or part the store",
+                      (1U << NUMBER_BITS) - 1);
     if (!rc && (a->doubtful || forgiven))
         rc = catalog_set_complete(t, false, diag);
     /* A copy may have been attached before, as well as after, its UUID was dropped. */
@@ -529,7 +547,8 @@ int tamis_edit_commit(struct tamis_edit *edit, struct tamis_diag *diag)
         edit_unlink_written(edit);
     /* Unsure: the names may be on the disk, so their files stay. If they are not,
      * the next sweep removes the files. */
-    apply_free(&a);
+    apply_reset(&a);
+    free(a.dropped.bytes);
     if (rc != TAMIS_ERR_BUSY)
         edit_free(edit);
     io_let_cancel(before);

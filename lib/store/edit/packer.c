@@ -192,9 +192,9 @@ static void describe_column(struct tamis_builder *b, const struct identity *id,
     memcpy(out->disk.set_id, builder_set_id(b), UUID_BYTES);
 }
 
-static int take(struct tamis_packer *p, struct tamis_builder *b,
-                const struct identity *id, const struct commit *c,
-                const uint64_t *hashes, size_t n, struct tamis_diag *diag)
+static int take_hashes(struct tamis_packer *p, struct tamis_builder *b,
+                       const struct identity *id, const struct commit *c,
+                       const uint64_t *hashes, size_t n, struct tamis_diag *diag)
 {
     const char *store = p->edit->catalog->path;
     struct geometry g;
@@ -237,7 +237,7 @@ int tamis_packer_take(struct tamis_packer *p, struct tamis_builder *b,
                          "a column is a Bloom filter, and the builder makes a ribbon");
     const uint64_t *hashes = builder_hashes(b, &n);
     if (hashes)
-        return take(p, b, &id, &c, hashes, n, diag);
+        return take_hashes(p, b, &id, &c, hashes, n, diag);
     rc = tamis_edit_put(p->edit, b, NULL, diag);
     p->n_loose += !rc;
     return rc;

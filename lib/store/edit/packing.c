@@ -103,8 +103,8 @@ static void input_add(struct packing *p, size_t segment, struct pack_source sour
 
 /* Opens the filter, checks every page, and sets its header and geometry. Negative: it
  * cannot be packed; *diag says why, but for ERR_VERSION. */
-static int open_file(const struct packing *p, size_t segment, struct tamis_filter **f,
-                     struct header *h, struct geometry *g, struct tamis_diag *diag)
+static int input_open(const struct packing *p, size_t segment, struct tamis_filter **f,
+                      struct header *h, struct geometry *g, struct tamis_diag *diag)
 {
     const struct tamis_snapshot *s = p->snapshot;
     struct tamis_verify pages;
@@ -120,7 +120,7 @@ static int open_file(const struct packing *p, size_t segment, struct tamis_filte
 }
 
 /* A segment's file as it was found, or its seat; or why the segment is left. */
-struct look {
+struct considered {
     size_t index;
     enum { PASS, AT_SEAT, AT_FILE } at;
     enum tamis_left why;
@@ -131,12 +131,12 @@ struct look {
     struct tamis_diag diag;
 };
 
-static void look_at_file(const struct packing *p, struct look *l)
+static void look_at_file(const struct packing *p, struct considered *l)
 {
     struct header h;
     struct geometry g;
     const struct stage_desc *first = h.commit.stages;
-    int rc = l->rc = open_file(p, l->index, &l->filter, &h, &g, &l->diag);
+    int rc = l->rc = input_open(p, l->index, &l->filter, &h, &g, &l->diag);
     if (rc == TAMIS_ERR_VERSION)
         l->why = TAMIS_LEFT_NEWER;
     else if (l->filter && (rc == TAMIS_ERR_UNFIT || !rc) && h.commit.n_stages != 1)
@@ -190,7 +190,7 @@ static bool error_may_pass(int rc)
     return rc > 0 && rc != ENOENT && !io_not_regular(rc);
 }
 
-static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
+static int take_file(struct packing *p, struct considered *l, struct tamis_diag *diag)
 {
     int rc = l->rc;
     if (error_may_pass(rc)) {
@@ -219,7 +219,8 @@ static int take_file(struct packing *p, struct look *l, struct tamis_diag *diag)
 /* When the column was packed first, it was folded as far as its error allowed. It is
  * not folded again, for only a record says how many keys it has. A column whose entry
  * or pack cannot be read stays where it is. */
-static int take_column(struct packing *p, const struct look *l, struct tamis_diag *diag)
+static int take_column(struct packing *p, const struct considered *l,
+                       struct tamis_diag *diag)
 {
     struct column col;
     int rc = segment_facts(p->snapshot, l->index, &col, diag);
@@ -256,12 +257,12 @@ static bool input_is_damaged(struct packing *p, size_t i)
 
 /* Finds where the segment's blocks are, or why it is not packed. A segment whose pack
  * or file cannot be used is left. */
-static void where(struct packing *p, size_t index, struct look *l)
+static void where(struct packing *p, size_t index, struct considered *l)
 {
     const struct tamis_snapshot *s = p->snapshot;
     const struct entry *e = loose_entry(s, index);
     bool packed = !e || e->elsewhere;
-    *l = (struct look){.index = index};
+    *l = (struct considered){.index = index};
     if (p->seen[index] || (!e && !seat_taken(s, index)))
         return; /* it is listed twice, or no segment */
     p->seen[index] = true;
@@ -282,30 +283,31 @@ static void where(struct packing *p, size_t index, struct look *l)
 }
 
 /* Files that all threads look at together. */
-enum { LOOKS = 128 };
-struct looking {
+enum { SEGMENTS_AT_ONCE = 128 };
+struct considering {
     const struct packing *packing;
-    struct look look[LOOKS];
+    struct considered segments[SEGMENTS_AT_ONCE];
     size_t n;
     _Atomic size_t next;
 };
 
 static void look_at_some(void *ctx, unsigned number)
 {
-    struct looking *all = ctx;
+    struct considering *all = ctx;
     size_t i;
     (void)number;
     while ((i = atomic_fetch_add(&all->next, 1)) < all->n)
-        if (all->look[i].at == AT_FILE)
-            look_at_file(all->packing, &all->look[i]);
+        if (all->segments[i].at == AT_FILE)
+            look_at_file(all->packing, &all->segments[i]);
 }
 
 /* Takes them in their order, as if they had been looked at one by one. */
-static int take_looked(struct packing *p, struct looking *all, struct tamis_diag *diag)
+static int take_looked(struct packing *p, struct considering *all,
+                       struct tamis_diag *diag)
 {
     int rc = 0;
     for (size_t i = 0; i < all->n; i++) {
-        struct look *l = &all->look[i];
+        struct considered *l = &all->segments[i];
         if (rc)
             input_close(&l->filter);
         else if (l->why)
@@ -321,14 +323,14 @@ static int take_looked(struct packing *p, struct looking *all, struct tamis_diag
 static int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
                            struct tamis_diag *diag)
 {
-    struct looking *all = malloc(sizeof *all);
+    struct considering *all = malloc(sizeof *all);
     int rc = all ? 0 : diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
     for (size_t done = 0; done < n && !rc; done += all->n) {
         all->packing = p;
-        all->n = n - done < LOOKS ? n - done : LOOKS;
+        all->n = n - done < SEGMENTS_AT_ONCE ? n - done : SEGMENTS_AT_ONCE;
         atomic_init(&all->next, 0);
         for (size_t i = 0; i < all->n; i++)
-            where(p, segments ? segments[done + i] : done + i, &all->look[i]);
+            where(p, segments ? segments[done + i] : done + i, &all->segments[i]);
         threads_run(p->threads, look_at_some, all);
         rc = take_looked(p, all, diag);
     }
@@ -388,7 +390,7 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
             if (input_file(p, i) && n_kept++ >= p->n_open)
                 input_close(&input_file(p, i)->filter);
         p->band = band;
-        if (open_file(p, p->segments[source], &file->filter, &h, &g, NULL) != 0)
+        if (input_open(p, p->segments[source], &file->filter, &h, &g, NULL) != 0)
             return false;
     }
     return filter_copy_blocks(file->filter, lane, first, n, out);

@@ -308,7 +308,8 @@ struct attach {
     const struct tamis_segment_options *opt;
 };
 
-static int mismatch(const struct attach *a, struct tamis_diag *diag, const char *what)
+static int attach_mismatch(const struct attach *a, struct tamis_diag *diag,
+                           const char *what)
 {
     return diag_fail(diag, TAMIS_ERR_MISMATCH, a->path, "%s", what);
 }
@@ -330,22 +331,23 @@ static int check_header(const struct attach *a, const struct header *h,
         return diag_fail(diag, TAMIS_ERR_RANGE, a->path,
                          "still growing: seal it, then attach it");
     if (id->hash_id != m->hash_id || id->hash_seed != m->hash_seed)
-        return mismatch(a, diag,
-                        "built with another seed: build it with the store's domain");
+        return attach_mismatch(
+            a, diag, "built with another seed: build it with the store's domain");
     if (!all_zero(id->store_uuid, UUID_BYTES) &&
         memcmp(id->store_uuid, m->store_uuid, UUID_BYTES) != 0)
-        return mismatch(a, diag,
-                        "built for another store: build it for this one, or for none");
+        return attach_mismatch(
+            a, diag, "built for another store: build it for this one, or for none");
     if (id->name_bytes &&
         (id->name_bytes != a->name_bytes || memcmp(id->name, a->name, id->name_bytes)))
-        return mismatch(a, diag,
-                        "built for another segment: attach it under its own name, or "
-                        "build it without one");
+        return attach_mismatch(
+            a, diag,
+            "built for another segment: attach it under its own name, or "
+            "build it without one");
     if (a->opt->binding_bytes && c->binding_bytes &&
         (a->opt->binding_bytes != c->binding_bytes ||
          memcmp(a->opt->binding, c->binding, a->opt->binding_bytes) != 0))
-        return mismatch(a, diag,
-                        "its binding differs: attach it without one, or build it anew");
+        return attach_mismatch(
+            a, diag, "its binding differs: attach it without one, or build it anew");
     return 0;
 }
 

@@ -75,12 +75,12 @@ static int same_store(const struct meta *a, const struct meta *b)
 
 /* The meta records found in what is left of the catalog. Any of them will do as long as
  * all agree. */
-struct look {
+struct metas_found {
     struct meta meta;
     bool any, differ, newer, draft;
 };
 
-static void take_meta(struct look *l, const struct meta *m)
+static void take_meta(struct metas_found *l, const struct meta *m)
 {
     l->differ = l->differ || (l->any && !same_store(m, &l->meta));
     l->meta = *m;
@@ -90,7 +90,7 @@ static void take_meta(struct look *l, const struct meta *m)
 /* Where it belongs: in a leaf page, as the value of a node of its key that the page
  * itself points to. Bytes that only look like it, and say that they are of a newer
  * version, may be a user's: of a name, a binding, the bound of a range. */
-static void look_at_page(struct look *l, const uint8_t *page, size_t n_bytes,
+static void look_at_page(struct metas_found *l, const uint8_t *page, size_t n_bytes,
                          uint64_t number)
 {
     size_t lower = walk_get16(page + 12);
@@ -117,29 +117,29 @@ static void look_at_page(struct look *l, const uint8_t *page, size_t n_bytes,
 }
 
 /* The pages are as large as the file says, or as LMDB would make them here. */
-static int look_in_pages(int fd, uint8_t *chunk, size_t n_bytes, struct look *l)
+static int look_in_pages(int fd, uint8_t *buffer, size_t n_bytes, struct metas_found *l)
 {
     size_t page = catalog_page_bytes(fd), got = n_bytes;
     int rc = 0;
     for (uint64_t at = 0; !rc && got == n_bytes; at += n_bytes) {
-        rc = io_read(fd, chunk, n_bytes, at, &got);
+        rc = io_read(fd, buffer, n_bytes, at, &got);
         for (size_t i = 0; !rc && i + page <= got; i += page)
-            look_at_page(l, chunk + i, page, (at + i) / page);
+            look_at_page(l, buffer + i, page, (at + i) / page);
     }
     return rc;
 }
 
 /* Anywhere: of this version, it has a magic and a checksum. */
-static int look_in_bytes(int fd, uint8_t *chunk, size_t n_bytes, struct look *l)
+static int look_in_bytes(int fd, uint8_t *buffer, size_t n_bytes, struct metas_found *l)
 {
     size_t got = n_bytes;
     int rc = 0;
     for (uint64_t at = 0; !rc && got == n_bytes; at += got - META_BYTES + 1) {
-        rc = io_read(fd, chunk, n_bytes, at, &got);
+        rc = io_read(fd, buffer, n_bytes, at, &got);
         for (size_t i = 0; !rc && i + META_BYTES <= got; i++) {
             struct meta m;
-            if (magic_is(chunk + i, MAGIC_STORE) &&
-                meta_decode(chunk + i, META_BYTES, &m).code == VERDICT_OK &&
+            if (magic_is(buffer + i, MAGIC_STORE) &&
+                meta_decode(buffer + i, META_BYTES, &m).code == VERDICT_OK &&
                 !m.ro_compat)
                 take_meta(l, &m);
         }
@@ -252,16 +252,16 @@ static int check_found(struct repair *r)
 
 int repair_find_meta(struct repair *r)
 {
-    struct look left = {0};
+    struct metas_found left = {0};
     int fd;
     int rc = io_open_beneath(r->store_fd, "catalog.lmdb", O_RDONLY, &fd);
     if (!rc) {
-        enum { CHUNK = 1 << 16 };
-        uint8_t *chunk = malloc(CHUNK);
-        rc = chunk ? look_in_pages(fd, chunk, CHUNK, &left) : ENOMEM;
+        enum { BUFFER_BYTES = 1 << 16 };
+        uint8_t *buffer = malloc(BUFFER_BYTES);
+        rc = buffer ? look_in_pages(fd, buffer, BUFFER_BYTES, &left) : ENOMEM;
         if (!rc && !left.any && !left.newer)
-            rc = look_in_bytes(fd, chunk, CHUNK, &left);
-        free(chunk);
+            rc = look_in_bytes(fd, buffer, BUFFER_BYTES, &left);
+        free(buffer);
         close(fd);
     }
     if (rc && rc != ENOENT)

@@ -189,7 +189,7 @@ static int check_nameless(struct confirm *c)
     return rc;
 }
 
-static int check_named(struct confirm *c, const struct quarantined *q)
+static int confirm_check_named(struct confirm *c, const struct quarantined *q)
 {
     const struct repair_segment s = {.name = identity_name(&q->identity)};
     struct found f;
@@ -216,7 +216,7 @@ static int check_one(void *ctx, int dir, const char *name)
                           "reading a filter in quarantine/");
     if (q.has_identity && !repair_is_ours(&c->r, &q.identity))
         return 0; /* another store's segment */
-    return q.has_identity && q.identity.name_bytes ? check_named(c, &q)
+    return q.has_identity && q.identity.name_bytes ? confirm_check_named(c, &q)
                                                    : note_nameless(c, &q);
 }
 

@@ -75,7 +75,7 @@ static int judge(struct remake *m, size_t index, struct tamis_filter *list)
 
 /* ---- one segment ---- */
 
-static int tell(struct remake *m, const struct tamis_segment_info *info)
+static int remake_tell(struct remake *m, const struct tamis_segment_info *info)
 {
     const struct repair_segment who = {.name = {info->name, info->name_bytes}};
     const char *file = strrchr(info->file, '/');
@@ -132,7 +132,7 @@ static int remake_one(struct remake *m, size_t index)
         return 0; /* a bad list is for repair */
     if (!m->repair->opt.dry_run)
         rc = put_anew(m, index, info.error);
-    return rc ? rc : tell(m, &info);
+    return rc ? rc : remake_tell(m, &info);
 }
 
 int repair_remake(struct repair *r)

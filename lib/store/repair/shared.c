@@ -121,12 +121,6 @@ static const void *claim_keep_name(struct repair *r, struct piece name)
     return memcpy(at, name.at, name.n);
 }
 
-static void claim_forget_names(struct repair *r)
-{
-    for (struct kept_names *k; (k = r->kept_names); free(k))
-        r->kept_names = k->next;
-}
-
 void repair_forget_shared(struct repair *r)
 {
     for (size_t i = 0; i < r->n_shared; i++) {
@@ -137,7 +131,8 @@ void repair_forget_shared(struct repair *r)
     free(r->shared);
     r->shared = NULL;
     r->n_shared = 0;
-    claim_forget_names(r);
+    for (struct kept_names *k; (k = r->kept_names); free(k))
+        r->kept_names = k->next;
 }
 
 static uint64_t count_listed(const struct shared_file *p)

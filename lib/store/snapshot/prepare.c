@@ -6,8 +6,8 @@
 
 /* A filter of listed segments: first files of many, which every key asks, then the
  * others in the order of ranks. */
-struct place {
-    struct tamis_filter *filter; /* NULL: an earlier place has it */
+struct prepared {
+    struct tamis_filter *filter; /* NULL: an earlier one has it */
     uint64_t lock;               /* bytes to lock; once locked, the bytes that are */
 };
 
@@ -15,9 +15,9 @@ struct preparing {
     struct tamis_snapshot *snapshot;
     struct tamis_prepare_options opt;
     uint64_t *listed; /* a bit for each segment; NULL: all are */
-    struct place *places;
-    size_t n, max;        /* places */
-    struct names filters; /* that have a place: pointers, as bytes */
+    struct prepared *files;
+    size_t n, max;        /* files */
+    struct names filters; /* that are in `files`: pointers, as bytes */
     struct tamis_prepare_report *report;
     struct tamis_diag *diag;
     bool told;        /* diag is about the first failure */
@@ -32,7 +32,7 @@ static struct tamis_diag *diag_of_first(const struct preparing *p)
 
 /* ---- opening ---- */
 
-static bool is_listed(const struct preparing *p, size_t i)
+static bool is_wanted(const struct preparing *p, size_t i)
 {
     return !p->listed || p->listed[i / 64] >> i % 64 & 1;
 }
@@ -56,13 +56,13 @@ static int list_segments(struct preparing *p)
     return 0;
 }
 
-static int add_place(struct preparing *p, struct tamis_filter *f)
+static int add_prepared(struct preparing *p, struct tamis_filter *f)
 {
-    void *more = room_for(p->places, p->n + 1, &p->max, sizeof *p->places);
+    void *more = room_for(p->files, p->n + 1, &p->max, sizeof *p->files);
     if (!more)
         return ENOMEM;
-    p->places = more;
-    p->places[p->n++] = (struct place){.filter = f};
+    p->files = more;
+    p->files[p->n++] = (struct prepared){.filter = f};
     return 0;
 }
 
@@ -105,7 +105,7 @@ static int open_loose(struct preparing *p, size_t i)
              : seat.band   ? 0
                            : seat_lost(s, &seat, diag);
     note_opened(p, rc, 1);
-    return rc ? 0 : add_place(p, f ? f : seat_filter(&seat));
+    return rc ? 0 : add_prepared(p, f ? f : seat_filter(&seat));
 }
 
 static int open_filters(struct preparing *p)
@@ -118,10 +118,10 @@ static int open_filters(struct preparing *p)
         int lost = count_answered(p, v, &n, &n_lost);
         note_opened(p, 0, n);
         note_opened(p, lost, n_lost);
-        rc = n ? add_place(p, v->pack->filter) : 0;
+        rc = n ? add_prepared(p, v->pack->filter) : 0;
     }
     for (size_t i = 0; i < s->n_loose && !rc; i++)
-        if (is_listed(p, i))
+        if (is_wanted(p, i))
             rc = open_loose(p, i);
     return rc;
 }
@@ -132,7 +132,7 @@ static int forget_twins(struct preparing *p)
 {
     int rc = 0;
     for (size_t i = 0; i < p->n && !rc; i++) {
-        struct tamis_filter **f = &p->places[i].filter;
+        struct tamis_filter **f = &p->files[i].filter;
         if (names_get(&p->filters, f, sizeof *f)) {
             *f = NULL;
             continue;
@@ -170,7 +170,7 @@ static uint64_t unlock_unlisted(struct preparing *p)
     for (size_t i = 0; i < s->n_loose; i++) {
         struct tamis_filter *f =
             atomic_load_explicit(&s->entries[i]->filter, memory_order_acquire);
-        if (f && !is_listed(p, i))
+        if (f && !is_wanted(p, i))
             stuck += unlock_beyond(p, f, 0);
     }
     for (size_t i = 0; i < s->shared.n; i++) {
@@ -189,11 +189,11 @@ static void share_budget(struct preparing *p)
     uint64_t left = p->opt.lock_bytes / page * page;
     left -= smaller(unlock_unlisted(p), left);
     for (size_t i = 0; i < p->n; i++) {
-        struct place *place = &p->places[i];
-        if (!place->filter)
+        struct prepared *one = &p->files[i];
+        if (!one->filter)
             continue;
-        place->lock = smaller(filter_mapped_bytes(place->filter), left);
-        left -= smaller(unlock_beyond(p, place->filter, place->lock), left);
+        one->lock = smaller(filter_mapped_bytes(one->filter), left);
+        left -= smaller(unlock_beyond(p, one->filter, one->lock), left);
     }
 }
 
@@ -202,22 +202,22 @@ static void lock_filters(struct preparing *p)
     struct tamis_prepare_report *report = p->report;
     bool alone = false; /* only those that come first are locked */
     for (size_t i = 0; i < p->n; i++) {
-        struct place *place = &p->places[i];
-        uint64_t want = place->lock;
-        if (!place->filter || report->lock_error || !want) {
-            place->lock = 0;
+        struct prepared *one = &p->files[i];
+        uint64_t want = one->lock;
+        if (!one->filter || report->lock_error || !want) {
+            one->lock = 0;
             continue;
         }
-        int err = filter_lock_first(place->filter, want, &place->lock);
+        int err = filter_lock_first(one->filter, want, &one->lock);
         if (err == ENOMEM && !alone) { /* later ones may be in its way */
             for (size_t later = i + 1; later < p->n; later++)
-                if (p->places[later].filter)
-                    unlock_beyond(p, p->places[later].filter, 0);
+                if (p->files[later].filter)
+                    unlock_beyond(p, p->files[later].filter, 0);
             alone = true;
-            err = filter_lock_first(place->filter, want, &place->lock);
+            err = filter_lock_first(one->filter, want, &one->lock);
         }
         report->lock_error = err;
-        report->locked_bytes += place->lock;
+        report->locked_bytes += one->lock;
     }
     if (!report->lock_error)
         report->lock_error = p->unlock_error;
@@ -225,31 +225,30 @@ static void lock_filters(struct preparing *p)
 
 /* ---- reading in ---- */
 
-static uint64_t bytes_to_read(const struct preparing *p, const struct place *place)
+static uint64_t bytes_to_read(const struct preparing *p, const struct prepared *one)
 {
-    if (!place->filter)
+    if (!one->filter)
         return 0;
-    return filter_used_bytes(place->filter, p->opt.warm ? UINT64_MAX : place->lock);
+    return filter_used_bytes(one->filter, p->opt.warm ? UINT64_MAX : one->lock);
 }
 
 static int warm_filters(struct preparing *p)
 {
     struct warming w = {.fn = p->opt.fn, .ctx = p->opt.ctx};
     for (size_t i = 0; i < p->n; i++)
-        w.total += bytes_to_read(p, &p->places[i]);
+        w.total += bytes_to_read(p, &p->files[i]);
     int err = 0;
     for (size_t i = 0; i < p->n && err != ECANCELED; i++) {
-        struct place *place = &p->places[i];
-        uint64_t before = w.done, n = bytes_to_read(p, place);
+        struct prepared *one = &p->files[i];
+        uint64_t before = w.done, n = bytes_to_read(p, one);
         if (n == 0)
             continue;
-        err = filter_warm_first(place->filter, p->opt.warm ? UINT64_MAX : place->lock,
-                                &w);
+        err = filter_warm_first(one->filter, p->opt.warm ? UINT64_MAX : one->lock, &w);
         p->report->warm_bytes += w.done - before;
         if (!err || err == ECANCELED)
             continue;
         p->report->n_unread++;
-        diag_errno(diag_of_first(p), err, filter_path(place->filter), "reading it in");
+        diag_errno(diag_of_first(p), err, filter_path(one->filter), "reading it in");
         p->told = true;
         w.done = before + n; /* pages that were not read are done, too */
     }
@@ -281,7 +280,7 @@ int tamis_snapshot_prepare(struct tamis_snapshot *snapshot,
     if (!err)
         err = warm_filters(&p);
     free(p.listed);
-    free(p.places);
+    free(p.files);
     names_clear(&p.filters);
     return err ? diag_errno(diag, err, NULL, "preparing a snapshot, as far as it came")
                : 0;

@@ -146,7 +146,7 @@ static int compare_keys(const void *left, const void *right)
 }
 
 /* The catalog lists its segments by name, and often that is their order. */
-static int sort_by_rank(struct tamis_snapshot *s)
+static int entries_sort(struct tamis_snapshot *s)
 {
     size_t n = s->n_loose, in_order = 1;
     s->named = s->entries;
@@ -189,7 +189,7 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
     if (!rc)
         rc = catalog_agrees(c, diag);
     if (!rc) {
-        rc = sort_by_rank(s);
+        rc = entries_sort(s);
         if (!rc)
             rc = shared_open(s, c, previous == NULL);
         if (!rc)

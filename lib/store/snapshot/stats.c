@@ -9,7 +9,7 @@
 
 /* ---- sums ---- */
 
-static void add_row(struct segment_sum *sum, const struct sheet *sheet, size_t slot)
+static void sum_add_row(struct segment_sum *sum, const struct sheet *sheet, size_t slot)
 {
     const struct count_row *row = &sheet->rows[slot];
     uint64_t hits = atomic_load_explicit(&sheet->hits[slot], memory_order_relaxed);
@@ -55,7 +55,7 @@ static void add_segment(struct segment_sum *sum, struct tamis_snapshot *s, size_
 {
     for (size_t i = 0; i < N_SLOTS + 2; i++)
         if (sheet_at(s, i))
-            add_row(sum, sheet_at(s, i), index + 1);
+            sum_add_row(sum, sheet_at(s, i), index + 1);
 }
 
 /* So far n_absent counts the answers that bits gave. */
@@ -141,7 +141,7 @@ static const void *kept_sum(const struct tamis_snapshot *s, size_t index,
     struct open_pack *pack = seat.view ? seat.view->pack : NULL;
     const struct sheet *sums = pack ? atomic_load(&pack->sums) : NULL;
     if (sums && sum)
-        add_row(sum, sums, seat.column + 1);
+        sum_add_row(sum, sums, seat.column + 1);
     return sums ? &sums->rows[seat.column + 1] : NULL;
 }
 

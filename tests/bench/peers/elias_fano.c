@@ -5,9 +5,6 @@
 #include "tests/bench/peers/forms.h"
 #include "tests/bench/peers/peers.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { SAMPLED = 64 }; /* every so many zeros */
 
 struct elias_fano {

@@ -3,8 +3,6 @@
  * of a pack are those of whole rows. */
 #include "tests/bench/peers/peers.h"
 
-#include <stdlib.h>
-
 enum { WINDOW = 64 };
 
 static struct lane *lines_more(struct lines *lines, uint32_t n)

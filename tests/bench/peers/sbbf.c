@@ -8,9 +8,6 @@
 #include "tests/bench/peers/forms.h"
 #include "tests/bench/peers/peers.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 struct sbbf {
     uint32_t (*blocks)[8];
     uint64_t n_blocks;

@@ -13,12 +13,8 @@
 #ifndef TAMIS_TESTS_CRASH_DISK_H
 #define TAMIS_TESTS_CRASH_DISK_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "format/geometry.h"
 

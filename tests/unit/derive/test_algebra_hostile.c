@@ -3,8 +3,6 @@
  * no key. */
 #include "tests/support/algebra_support.h"
 
-#include <limits.h>
-
 /* In every mode, none too, which trusts the medium for its own probes only. */
 TEST_WITH_KEYS(test_damaged_sources)
 {

@@ -236,6 +236,32 @@ TEST_OF_SCENES(a_good_pack_is_not_given_up)
     }
 }
 
+/* ---- how many ---- */
+
+/* Pack records without chunks: they name no column that a lookup would ask for. */
+static int put_packs(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+{
+    uint8_t uuid[UUID_BYTES] = {7}, value[LISTING_BYTES];
+    const struct listing l = {.n_columns = PACK_MAX_COLUMNS, .n_overridden = 1};
+    for (unsigned i = *(unsigned *)ctx; i < 256; i++) {
+        uuid[1] = (uint8_t)i;
+        listing_encode(&l, uuid, value);
+        OK(catalog_put_in(t, CATALOG_PACKS, (struct piece){uuid, sizeof uuid},
+                          (struct piece){value, sizeof value}, diag));
+    }
+    return 0;
+}
+
+TEST_OF_SCENES(more_columns_than_numbers)
+{
+    scene("more columns than numbers");
+    steps("bare a");
+    for (unsigned first = 1; first < 2; first--) {
+        OK(catalog_write(opened()->catalog, NULL, 0, put_packs, &first, NULL, NULL));
+        steps(first ? "bare b" : "fails TOO_LARGE bare c; told pack --repack; drop a");
+    }
+}
+
 /* ---- a bit and a name ---- */
 
 static int list_twice(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)

@@ -2,8 +2,6 @@
  * store open all the while. */
 #include "tests/support/shop/shop.h"
 
-#include <sys/syscall.h>
-
 static const char *failing; /* calls on names that have this in them fail */
 
 static int failing_rename(int old_dir, const char *old_name, int new_dir,

@@ -120,6 +120,7 @@ TEST_OF_SCENES(packs_and_catalogs_of_the_moment)
         {"what is refused may need one", "many 3 300; pack; set_record s1 rotten=1",
          "lose dead", "only s0 s2; told segments stay listed; segments 3"},
         {"segments of a lost pack are not dropped unseen", "many 3 300; pack",
+         "other_digest pack; fails DAMAGED only s0; zero pack 0; fails DAMAGED only s0;"
          "lose pack",
          "only; told segments stay listed; segments 3; fails DAMAGED only s0"},
         {"nor are its tombstones", "many 3 300; pack", "unreadable dead",

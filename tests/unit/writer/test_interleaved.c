@@ -4,8 +4,6 @@
 #include "tests/support/guard_support.h"
 #include "lib/writer/inside.h"
 
-#include <xxhash.h>
-
 static void (*meanwhile)(void);
 
 static void do_meanwhile(void)

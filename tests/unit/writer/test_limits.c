@@ -3,8 +3,6 @@
 #include "tests/support/filters.h"
 #include "lib/writer/inside.h"
 
-#include <limits.h>
-
 enum { N_KEYS = 4000 };
 static uint64_t keys[N_KEYS];
 static const struct tamis_growth growth = {0.01, 2, 0.85, 1000};
