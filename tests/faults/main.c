@@ -67,23 +67,26 @@ static void run_one(struct walk *w, const struct plan *plan)
         fail_run("the process of this run ended with status %d", status);
 }
 
-static void point(struct walk *w, enum call call, uint64_t nth, const struct fault *f,
+/* Returns whether the call came again after the fault, as far as is known: if it did
+ * not, the run is the one in which it fails for ever. */
+static bool point(struct walk *w, enum call call, uint64_t nth, const struct fault *f,
                   bool ever)
 {
     char text[POINT_BYTES];
     struct plan plan = {call, nth, f, ever};
     if (w->number++ < w->progress->next)
-        return;
+        return true;
     snprintf(text, sizeof text, "%s:%s:%llu:%s:%s", w->scenario->name,
              call_types[call].name, (unsigned long long)nth, f->name,
              ever ? "ever" : "once");
     w->progress->next = w->number;
     if (!selected(text))
-        return;
+        return true;
     memcpy(w->progress->point, text, sizeof text);
     w->progress->n_points++;
     w->progress->struck[call]++;
     run_one(w, &plan);
+    return w->scenario->cold || tally.called[call] > nth;
 }
 
 /* Where space can run out: before each write, and in the middle of it. */
@@ -137,9 +140,10 @@ static void all_points(struct walk *w)
         uint64_t before = after ? counted.before[call] : 0;
         for (uint64_t n = before + 1; n <= counted.called[call]; n++)
             for (size_t i = 0; i < n_faults(n) && f[i].name; i++) {
-                point(w, call, n, &f[i], false);
-                if (!brief)
+                if (point(w, call, n, &f[i], false) && !brief)
                     point(w, call, n, &f[i], true);
+                else
+                    w->number++; /* a walk that goes on must count the same */
             }
     }
     points_of_space(w, &counted, after);
