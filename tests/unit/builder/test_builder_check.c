@@ -163,8 +163,8 @@ struct way {
     uint64_t memory_limit;
 };
 static const struct way ways[] = {
-    {FEW, 0.01, 1, 0},        {FEW, 1e-6, 1, 0},      {FEW, 1e-4, 1, 4096},
-    {MANY, 0.01, 3, 0},       {MANY, 1e-6, 2, 0},     {MANY, 1e-4, 3, 9 << 17},
+    {FEW, 0.01, 1, 0},        {FEW, 1e-6, 1, 0},     {FEW, 1e-4, 1, 4096},
+    {MANY, 0.01, 3, 0},       {MANY, 1e-6, 2, 0},    {MANY, 1e-4, 3, 9 << 17},
     {MANY, 0.01, 1, 1 << 17}, {FEW * 5, 1e-8, 3, 0},
 };
 enum { N_WAYS = N_OF(ways) };
