@@ -24,6 +24,7 @@ static struct shared {
         uint64_t broken;
         char point[POINT_BYTES];
         uint64_t struck[N_CALLS];
+        struct tally counted; /* by a process of its own */
     } of[MAX_SCENARIOS], smaller;
     char said[SAID_BYTES];
 } * shared;
@@ -60,11 +61,13 @@ static void run_one(struct walk *w, const struct plan *plan)
     pid_t child = process_start(HANG_SECONDS);
     if (child == 0) {
         run_scenario(w->scenario, plan, w->dir);
+        w->progress->counted = tally;
         exit(0);
     }
     int status = process_end(child);
     if (status)
         fail_run("the process of this run ended with status %d", status);
+    tally = w->progress->counted; /* this process stays cold */
 }
 
 /* Returns whether the call came again after the fault, as far as is known: if it did
@@ -86,7 +89,7 @@ static bool point(struct walk *w, enum call call, uint64_t nth, const struct fau
     w->progress->n_points++;
     w->progress->struck[call]++;
     run_one(w, &plan);
-    return w->scenario->cold || tally.called[call] > nth;
+    return tally.called[call] > nth;
 }
 
 /* Where space can run out: before each write, and in the middle of it. */
@@ -116,23 +119,10 @@ static void all_points(struct walk *w)
     static struct tally counted;
     strcpy(w->progress->point, "(no fault)");
     script_said = NULL; /* no smaller script is one that fails without a fault */
-    if (w->scenario->cold) {
-        /* Counted in a child, so that this process stays cold. */
-        struct tally *t = memory_shared(sizeof *t);
-        pid_t child = process_start(0);
-        if (child == 0) {
-            run_scenario(w->scenario, NULL, w->dir);
-            *t = tally;
-            exit(0);
-        }
-        if (process_end(child) != 0)
-            fail_run("it fails without a fault");
-        counted = *t;
-    } else {
-        run_scenario(w->scenario, NULL, w->dir); /* warm: what is done once is done */
-        run_scenario(w->scenario, NULL, w->dir);
-        counted = tally;
-    }
+    if (!w->scenario->cold)
+        run_one(w, NULL); /* warm: what is done once is done */
+    run_one(w, NULL);
+    counted = tally;
     script_said = shared->said;
     bool after = w->scenario->first && w->scenario->first[0] == '>';
     for (enum call call = 0; call < CALL_space; call++) {
@@ -302,8 +292,8 @@ int main(int argc, char **argv)
     }
     if (!n_scenarios || jobs < 1)
         return 2;
-    /* Memory that was given back serves the next run, without a fault a page. LMDB's two
-     * MiB for each environment are mapped: it takes zeros, and touches few of them. */
+    /* Memory that was given back serves the next run, without a fault a page. Only the
+     * two MiB of zeros that LMDB takes for each environment are mapped. */
     mallopt(M_MMAP_THRESHOLD, 2 << 20);
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     tree_root(root, "faults");
