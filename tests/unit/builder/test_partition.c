@@ -170,11 +170,10 @@ static void build_all_ways(double error, size_t n)
             continue; /* within a limit one thread at most has room for slices */
         finish(threaded_builder_of(error, n, threads[i % 6], limits[i / 6]),
                path_of(i ? "other" : "first"));
-        if (i) {
+        if (i)
             assert_same_file(path_of("first"), path_of("other"));
-        } else {
+        else
             expect_reference(path_of("first"), n);
-        }
     }
 }
 
