@@ -24,6 +24,7 @@ static struct shared {
         uint64_t broken;
         char point[POINT_BYTES];
         uint64_t struck[N_CALLS];
+        struct tally counted; /* by a process of its own */
     } of[MAX_SCENARIOS], smaller;
     char said[SAID_BYTES];
 } * shared;
@@ -60,30 +61,35 @@ static void run_one(struct walk *w, const struct plan *plan)
     pid_t child = process_start(HANG_SECONDS);
     if (child == 0) {
         run_scenario(w->scenario, plan, w->dir);
+        w->progress->counted = tally;
         exit(0);
     }
     int status = process_end(child);
     if (status)
         fail_run("the process of this run ended with status %d", status);
+    tally = w->progress->counted; /* this process stays cold */
 }
 
-static void point(struct walk *w, enum call call, uint64_t nth, const struct fault *f,
+/* Returns whether the call came again after the fault, as far as is known: if it did
+ * not, the run is the one in which it fails for ever. */
+static bool point(struct walk *w, enum call call, uint64_t nth, const struct fault *f,
                   bool ever)
 {
     char text[POINT_BYTES];
     struct plan plan = {call, nth, f, ever};
     if (w->number++ < w->progress->next)
-        return;
+        return true;
     snprintf(text, sizeof text, "%s:%s:%llu:%s:%s", w->scenario->name,
              call_types[call].name, (unsigned long long)nth, f->name,
              ever ? "ever" : "once");
     w->progress->next = w->number;
     if (!selected(text))
-        return;
+        return true;
     memcpy(w->progress->point, text, sizeof text);
     w->progress->n_points++;
     w->progress->struck[call]++;
     run_one(w, &plan);
+    return tally.called[call] > nth;
 }
 
 /* Where space can run out: before each write, and in the middle of it. */
@@ -113,23 +119,10 @@ static void all_points(struct walk *w)
     static struct tally counted;
     strcpy(w->progress->point, "(no fault)");
     script_said = NULL; /* no smaller script is one that fails without a fault */
-    if (w->scenario->cold) {
-        /* Counted in a child, so that this process stays cold. */
-        struct tally *t = memory_shared(sizeof *t);
-        pid_t child = process_start(0);
-        if (child == 0) {
-            run_scenario(w->scenario, NULL, w->dir);
-            *t = tally;
-            exit(0);
-        }
-        if (process_end(child) != 0)
-            fail_run("it fails without a fault");
-        counted = *t;
-    } else {
-        run_scenario(w->scenario, NULL, w->dir); /* warm: what is done once is done */
-        run_scenario(w->scenario, NULL, w->dir);
-        counted = tally;
-    }
+    if (!w->scenario->cold)
+        run_one(w, NULL); /* warm: what is done once is done */
+    run_one(w, NULL);
+    counted = tally;
     script_said = shared->said;
     bool after = w->scenario->first && w->scenario->first[0] == '>';
     for (enum call call = 0; call < CALL_space; call++) {
@@ -137,9 +130,10 @@ static void all_points(struct walk *w)
         uint64_t before = after ? counted.before[call] : 0;
         for (uint64_t n = before + 1; n <= counted.called[call]; n++)
             for (size_t i = 0; i < n_faults(n) && f[i].name; i++) {
-                point(w, call, n, &f[i], false);
-                if (!brief)
+                if (point(w, call, n, &f[i], false) && !brief)
                     point(w, call, n, &f[i], true);
+                else
+                    w->number++; /* a walk that goes on must count the same */
             }
     }
     points_of_space(w, &counted, after);
@@ -298,8 +292,9 @@ int main(int argc, char **argv)
     }
     if (!n_scenarios || jobs < 1)
         return 2;
-    /* Memory that was given back serves the next run, without a fault a page. */
-    mallopt(M_MMAP_MAX, 0);
+    /* Memory that was given back serves the next run, without a fault a page. Only the
+     * two MiB of zeros that LMDB takes for each environment are mapped. */
+    mallopt(M_MMAP_THRESHOLD, 2 << 20);
     mallopt(M_TRIM_THRESHOLD, INT_MAX);
     tree_root(root, "faults");
     shared = memory_shared(sizeof *shared);

@@ -20,7 +20,7 @@ sed -i -e "/@LICENSE@/{r /dev/stdin" -e 'd}' debian/copyright <<EOF
 $license
 EOF
 # Nothing of the make that called this: the package has its own flags.
-if ! env -i PATH="$PATH" HOME="${HOME:-/}" LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS="noautodbgsym parallel=$(nproc)" \
+if ! env -i PATH="$PATH" HOME="${HOME:-/}" LC_ALL=C.UTF-8 DEB_BUILD_OPTIONS="noautodbgsym parallel=$(nproc) ${DEB_BUILD_OPTIONS:-}" \
     dpkg-buildpackage --build=binary --no-sign >../build.log 2>&1; then
     tail -n 30 ../build.log >&2
     exit 2

@@ -4,8 +4,9 @@
 #include "tests/unit/builder/builder_support.h"
 #include "lib/builder/inside.h"
 
-/* Several lanes of FEW keys share a page. */
-enum { FEW = 4000, MANY = N_KEYS };
+/* Several lanes of FEW keys share a page. Lanes of MANY are sliced, an eighth as large
+ * as the smallest that a builder slices, in regions an eighth as large. */
+enum { FEW = 4000, MANY = N_KEYS / 8, REGION = 32 << 10, SLICED = 128 << 10 };
 
 /* A key, and a bit of it that is stuck at zero, in the lane that is said; -1: none. */
 static size_t victim;
@@ -89,6 +90,8 @@ int __wrap_fill_begin(struct fill *f, const struct geometry *g, uint8_t *bits,
 {
     lane_0 = bits;
     geometry = *g;
+    if (n_threads > 1 && g->n_blocks * BLOCK_BYTES > SLICED)
+        region_bytes = REGION;
     int err = __real_fill_begin(f, g, bits, digests, n, n_threads, region_bytes);
     was_sliced = f->slices != NULL;
     return err;
@@ -160,9 +163,9 @@ struct way {
     uint64_t memory_limit;
 };
 static const struct way ways[] = {
-    {FEW, 0.01, 1, 0},        {FEW, 1e-6, 1, 0},      {FEW, 1e-4, 1, 4096},
-    {MANY, 0.01, 3, 0},       {MANY, 1e-6, 2, 0},     {MANY, 1e-4, 3, 9 << 20},
-    {MANY, 0.01, 3, 1 << 20}, {FEW * 20, 1e-8, 3, 0},
+    {FEW, 0.01, 1, 0},        {FEW, 1e-6, 1, 0},     {FEW, 1e-4, 1, 4096},
+    {MANY, 0.01, 3, 0},       {MANY, 1e-6, 2, 0},    {MANY, 1e-4, 3, 9 << 17},
+    {MANY, 0.01, 1, 1 << 17}, {FEW * 5, 1e-8, 3, 0},
 };
 enum { N_WAYS = N_OF(ways) };
 

@@ -166,15 +166,14 @@ static void build_all_ways(double error, size_t n)
     static const uint32_t threads[] = {0, 1, 2, 3, 8, 100000};
     static const uint64_t limits[] = {0, 1 << 20, 64 << 10};
     for (size_t i = 0; i < 6 * 3; i++) {
-        if (i % 6 == 5 && i > 5)
-            continue; /* 256 threads once */
+        if (i > 5 && i % 6 != 1 && i % 6 != 4)
+            continue; /* within a limit one thread at most has room for slices */
         finish(threaded_builder_of(error, n, threads[i % 6], limits[i / 6]),
                path_of(i ? "other" : "first"));
-        if (i) {
+        if (i)
             assert_same_file(path_of("first"), path_of("other"));
-        } else {
+        else
             expect_reference(path_of("first"), n);
-        }
     }
 }
 

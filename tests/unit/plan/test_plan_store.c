@@ -75,7 +75,7 @@ TEST(both_kinds)
 TEST(the_closed_form_is_the_least_of_all)
 {
     enum { STEPS = 300 };
-    for (unsigned trials = by_form(15, 60), trial = 0; trial < trials; trial++) {
+    for (unsigned trials = by_form(15, 30), trial = 0; trial < trials; trial++) {
         double runs[3], least = 3, scale, part[3];
         for (size_t i = 0; i < 3; i++)
             runs[i] = (double)(1 + random_below(trial % 3 ? 20 : 20000));
@@ -178,7 +178,7 @@ static size_t random_store(struct tamis_plan_segment *s, double *weights, bool l
 TEST(real_filters_come_close_to_the_best_of_all)
 {
     double sum = 0, sum_best = 0, worst = 1;
-    for (unsigned trials = by_form(30, 120), trial = 0; trial < trials; trial++) {
+    for (unsigned trials = by_form(30, 60), trial = 0; trial < trials; trial++) {
         struct tamis_plan_segment s[MOST];
         double weights[MOST], best[MOST_PAGES + 1];
         size_t n = random_store(s, weights, trial % 3 == 0);
@@ -205,7 +205,7 @@ TEST(real_filters_come_close_to_the_best_of_all)
 TEST(the_least_memory_for_some_reads)
 {
     double sum = 0, sum_best = 0;
-    for (unsigned trials = by_form(12, 120), trial = 0; trial < trials; trial++) {
+    for (unsigned trials = by_form(12, 60), trial = 0; trial < trials; trial++) {
         struct tamis_plan_segment s[MOST];
         double weights[MOST], best[MOST_PAGES + 1];
         size_t n = random_store(s, weights, trial % 3 == 0), pages = 0;

@@ -369,7 +369,7 @@ static void do_one(void)
 
 TEST(no_key_is_lost_in_packs)
 {
-    const unsigned wanted = by_form(1500000, 6000000);
+    const unsigned wanted = by_form(1500000, 3000000);
     const char *pairs = getenv("TAMIS_TEST_PAIRS"); /* that are asked in every way */
     const unsigned long long n_pairs = pairs ? strtoull(pairs, NULL, 10) : 0;
     n_keys_of_all = pairs ? WAYS_KEYS : n_keys_of_all;
