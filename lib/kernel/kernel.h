@@ -126,16 +126,40 @@ struct plane_head {
     const struct plane_row *row;
 };
 
+/* The first eight bytes as a number, padded with zeros: if two differ, they order their
+ * keys. */
+static inline uint64_t key_prefix(const void *key, size_t n_bytes)
+{
+    uint8_t b[8] = {0};
+    if (__builtin_expect(n_bytes >= sizeof b, 1))
+        memcpy(b, key, sizeof b);
+    else if (n_bytes)
+        memcpy(b, key, n_bytes);
+    return (uint64_t)b[0] << 56 | (uint64_t)b[1] << 48 | (uint64_t)b[2] << 40 |
+           (uint64_t)b[3] << 32 | (uint64_t)b[4] << 24 | (uint64_t)b[5] << 16 |
+           (uint64_t)b[6] << 8 | (uint64_t)b[7];
+}
+
+/* All that a single probe reads of a segment, in one line. */
+struct watched_plane {
+    _Alignas(64) struct plane plane;
+    _Atomic uint64_t trusted;     /* while the clock shows this, the bits decide */
+    _Atomic uint64_t first, last; /* key_prefix() of the ends of its range */
+};
+
 /* Bits of planes decide while a clock stands still. A caller's struct begins so. */
+struct plane_watch;
+typedef enum tamis_answer watch_answer_fn(struct plane_watch *w,
+                                          const struct tamis_target *t,
+                                          const struct tamis_key *key,
+                                          enum tamis_reason *why,
+                                          const struct watched_plane *p, uint64_t now);
 struct plane_watch {
+    watch_answer_fn *answer; /* the kernel's answer_while() */
     const _Atomic uint64_t *clock;
     /* Answers where the clock does not show `now`, or where a key with its bytes has a
-     * hit, which a range may exclude. */
-    enum tamis_answer (*_Atomic otherwise)(struct plane_watch *w,
-                                           const struct tamis_target *t,
-                                           const struct tamis_key *key,
-                                           enum tamis_reason *why,
-                                           const struct plane *plane, uint64_t now);
+     * hit, which the range may exclude. */
+    watch_answer_fn *_Atomic otherwise;
 };
 
 /* blocks.c: for probes that are no call. */
@@ -175,11 +199,7 @@ struct kernel {
     enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
                                 enum tamis_reason *why);
     /* The same if the clock shows `now` once the bits were read; or otherwise(). */
-    enum tamis_answer (*answer_while)(struct plane_watch *w,
-                                      const struct tamis_target *t,
-                                      const struct tamis_key *key,
-                                      enum tamis_reason *why, const struct plane *plane,
-                                      uint64_t now);
+    watch_answer_fn *answer_while;
     /* 1 to 64 keys, one plane: writes one word of `absent`, and returns how many keys
      * are. */
     size_t (*answer_few)(const struct plane *plane, const uint64_t *hashes, size_t n,

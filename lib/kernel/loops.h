@@ -33,8 +33,6 @@
  * an item later; and so on. */
 #include "lib/kernel/kernel.h"
 
-#include <string.h>
-
 enum { ITEM = 64 }; /* a word of answers */
 
 #ifndef HAS_COLUMNS
@@ -194,35 +192,53 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
     return answer_by_later_lanes(p, key, why);
 }
 
+/* Is the key, given with its bytes, at an end of the range, or outside? */
+KERNEL inline bool near_end(const struct watched_plane *p, const struct tamis_key *key)
+{
+    uint64_t prefix = key->n_bytes < 8 ? 0 : key_prefix(key->bytes, 8);
+    return prefix <= atomic_load_explicit(&p->first, memory_order_relaxed) ||
+           prefix >= atomic_load_explicit(&p->last, memory_order_relaxed);
+}
+
 KERNEL inline enum tamis_answer say_while(bool hit, struct plane_watch *w,
                                           const struct tamis_target *t,
                                           const struct tamis_key *key,
-                                          enum tamis_reason *why, const struct plane *p,
-                                          uint64_t now)
+                                          enum tamis_reason *why,
+                                          const struct watched_plane *p, uint64_t now)
 {
     atomic_thread_fence(memory_order_acquire);
     if (RARELY(atomic_load_explicit(w->clock, memory_order_relaxed) != now) ||
-        (hit && key->bytes))
-        return atomic_load(&w->otherwise)(w, t, key, why, p, now);
+        (hit && key->bytes && RARELY(near_end(p, key))))
+        return atomic_load_explicit(&w->otherwise, memory_order_relaxed)(w, t, key, why,
+                                                                         p, now);
     return say(hit, why);
 }
 
 KERNEL __attribute__((noinline)) enum tamis_answer
 later_lanes_while(struct plane_watch *w, const struct tamis_target *t,
                   const struct tamis_key *key, enum tamis_reason *why,
-                  const struct plane *p, uint64_t now)
+                  const struct watched_plane *p, uint64_t now)
 {
-    return say_while(later_lanes_have(p, key->hash), w, t, key, why, p, now);
+    return say_while(later_lanes_have(&p->plane, key->hash), w, t, key, why, p, now);
+}
+
+KERNEL __attribute__((noinline)) enum tamis_answer
+first_lane_while(struct plane_watch *w, const struct tamis_target *t,
+                 const struct tamis_key *key, enum tamis_reason *why,
+                 const struct watched_plane *p, uint64_t now)
+{
+    return p->plane.lanes > 1 ? later_lanes_while(w, t, key, why, p, now)
+                              : say_while(true, w, t, key, why, p, now);
 }
 
 KERNEL enum tamis_answer answer_while(struct plane_watch *w,
                                       const struct tamis_target *t,
                                       const struct tamis_key *key,
-                                      enum tamis_reason *why, const struct plane *p,
-                                      uint64_t now)
+                                      enum tamis_reason *why,
+                                      const struct watched_plane *p, uint64_t now)
 {
-    if (has(plane_block(p, 0, key->hash), PLANE_WORDS(p), key->hash))
-        return later_lanes_while(w, t, key, why, p, now);
+    if (has(plane_block(&p->plane, 0, key->hash), PLANE_WORDS(&p->plane), key->hash))
+        return first_lane_while(w, t, key, why, p, now);
     return say_while(false, w, t, key, why, p, now);
 }
 

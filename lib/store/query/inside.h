@@ -48,24 +48,20 @@ static inline size_t n_bits(uint64_t mask)
  * the clock, for filters looked at next; 0 without a store. */
 uint64_t look_at_store(struct tamis_snapshot *s);
 
-/* Is there nothing to be asked about n keys of the snapshot's domain but planes that
- * are ready, and rows? `clock`: quick_clock(), to be compared again when their bits
- * were read. */
-static inline bool quick_at_once(const struct tamis_snapshot *s, uint64_t clock,
-                                 size_t n)
-{
-    quick_left -= (int)n;
-    return quick_left >= 0 &&
-           atomic_load_explicit(&s->quick, memory_order_acquire) == clock;
-}
-/* The same where that is false: reads the time, and looks at the store, if that is due.
- */
+/* Is the snapshot quick? Reads the time, and looks at the store, if that is due.
+ * `clock`: quick_clock(), to be compared again when bits were read. */
 bool quick_after_look(struct tamis_snapshot *s, uint64_t clock);
 
+/* Is there nothing to be asked about n keys of the snapshot's domain but planes that
+ * are ready, and rows? */
 static inline bool snapshot_is_quick(struct tamis_snapshot *s, size_t n)
 {
     uint64_t clock = quick_clock();
-    return __builtin_expect(quick_at_once(s, clock, n), 1) ||
+    quick_left -= (int)n;
+    return __builtin_expect(quick_left >= 0 &&
+                                atomic_load_explicit(&s->quick, memory_order_acquire) ==
+                                    clock,
+                            1) ||
            quick_after_look(s, clock);
 }
 

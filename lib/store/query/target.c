@@ -203,48 +203,31 @@ probe_and_count(struct tamis_snapshot *s, const struct tamis_target *t,
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
-_Static_assert(offsetof(struct tamis_snapshot, watch) == 0, "take_hit() casts");
+_Static_assert(offsetof(struct tamis_snapshot, watch) == 0, "take_otherwise() casts");
 
-/* A hit of a key that is short, or that an end of the range may exclude. */
-static __attribute__((noinline)) enum tamis_answer
-take_hit_near_end(struct tamis_snapshot *s, size_t index, const struct tamis_key *key,
-                  enum tamis_reason *why)
+/* The clock has moved; or a hit of a key that is short, or that the range may
+ * exclude. */
+static enum tamis_answer take_otherwise(struct plane_watch *w,
+                                        const struct tamis_target *t,
+                                        const struct tamis_key *key,
+                                        enum tamis_reason *why,
+                                        const struct watched_plane *p, uint64_t clock)
 {
-    uint64_t prefix = key_prefix(key->bytes, key->n_bytes);
-    bool outside = prefix < range_end(s->planes.first, index) ||
-                   prefix > range_end(s->planes.last, index) ||
-                   outside_by_bytes(s, index, key);
+    struct tamis_snapshot *s = (void *)w;
+    if (quick_clock() != clock)
+        return probe_and_count(s, t, key, why, look_at_store(s));
+    bool outside = outside_by_bytes(s, (size_t)(p - s->planes.watched) - 1, key);
     if (why)
         *why = outside ? TAMIS_NO_REASON : TAMIS_HIT;
     return outside ? TAMIS_ABSENT : TAMIS_MAYBE;
-}
-
-/* A key with its bytes has a hit in a plane; or the clock has moved. */
-static enum tamis_answer take_hit(struct plane_watch *w, const struct tamis_target *t,
-                                  const struct tamis_key *key, enum tamis_reason *why,
-                                  const struct plane *plane, uint64_t clock)
-{
-    struct tamis_snapshot *s = (void *)w;
-    size_t index = (size_t)(plane - s->planes.plane);
-    uint64_t prefix;
-    if (RARELY(quick_clock() != clock))
-        return probe_and_count(s, t, key, why, look_at_store(s));
-    if (RARELY(key->n_bytes < sizeof prefix))
-        return take_hit_near_end(s, index, key, why);
-    prefix = key_prefix(key->bytes, sizeof prefix);
-    if (RARELY(prefix <= range_end(s->planes.first, index) ||
-               prefix >= range_end(s->planes.last, index)))
-        return take_hit_near_end(s, index, key, why);
-    if (why)
-        *why = TAMIS_HIT;
-    return TAMIS_MAYBE;
 }
 
 uint64_t look_at_store(struct tamis_snapshot *s)
 {
     uint64_t clock = quick_clock(), now = origin_clock(s->origin);
     if (origin_known(s->origin) == TAMIS_NO_REASON && !counters_on(&s->counts)) {
-        atomic_store_explicit(&s->watch.otherwise, take_hit, memory_order_relaxed);
+        atomic_store_explicit(&s->watch.otherwise, take_otherwise,
+                              memory_order_relaxed);
         atomic_store_explicit(&s->quick, clock, memory_order_release);
     }
     return now;
@@ -259,57 +242,40 @@ bool quick_after_look(struct tamis_snapshot *s, uint64_t clock)
     return atomic_load(&s->quick) == clock && quick_clock() == clock;
 }
 
-/* A loose segment that requires a watermark, or whose plane may not be ready. */
-static __attribute__((noinline)) enum tamis_answer
-probe_loose(struct tamis_snapshot *s, const struct tamis_target *t,
-            const struct tamis_key *key, enum tamis_reason *why, size_t index,
-            uint64_t clock)
-{
-    if (!target_plain(s, t) || key->tag != s->domain.tag ||
-        !plane_is_ready(s, index, clock / CLOCK_BAD))
-        return probe_and_count(s, t, key, why, 0);
-    return s->planes.kernel->answer_while(&s->watch, t, key, why,
-                                          &s->planes.plane[index], clock);
-}
-
-/* Nearly all probes take this way, which costs no more than a probe of a filter. Its
- * conditions are merged into one: a processor takes one branch faster than five. */
-__attribute__((always_inline)) static inline enum tamis_answer
-probe_quickly(struct tamis_snapshot *s, const struct tamis_target *t,
-              const struct tamis_key *key, enum tamis_reason *why, uint64_t clock)
-{
-    uint64_t index = ((uint64_t)t->refusal << 32 | t->slot) - 1, state;
-    if (RARELY(index >= s->n_loose))
-        return probe_and_count(s, t, key, why, 0);
-    state = atomic_load_explicit(&s->planes.state[index / 32], memory_order_acquire);
-    if (RARELY((key->tag ^ s->domain.tag) | (t->snapshot ^ s->serial) |
-               t->min_watermark | (state ^ clock) >> 32) ||
-        RARELY(!((uint32_t)state & UINT32_C(1) << index % 32)))
-        return probe_loose(s, t, key, why, index, clock);
-    return s->planes.kernel->answer_while(&s->watch, t, key, why,
-                                          &s->planes.plane[index], clock);
-}
-
+/* Looks whether the plane alone decides, and notes it for other probes. */
 static __attribute__((noinline)) enum tamis_answer
 probe_after_look(struct tamis_snapshot *s, const struct tamis_target *t,
                  const struct tamis_key *key, enum tamis_reason *why)
 {
     uint64_t clock = quick_clock();
-    if (s && quick_after_look(s, clock) && t && key)
-        return probe_quickly(s, t, key, why, clock);
-    return probe_and_count(s, t, key, why, 0);
+    if (!s || !quick_after_look(s, clock) || !t || !key || !target_plain(s, t) ||
+        key->tag != s->domain.tag || !plane_is_ready(s, t->slot - 1, clock / CLOCK_BAD))
+        return probe_and_count(s, t, key, why, 0);
+    struct watched_plane *p = &s->planes.watched[t->slot];
+    atomic_store_explicit(&p->trusted, clock, memory_order_release);
+    return s->watch.answer(&s->watch, t, key, why, p, clock);
 }
 
+/* Nearly all probes take the last way, which costs little more than a probe of a
+ * filter. Its conditions are merged into one: a processor takes one branch faster than
+ * five. */
 enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
                                        const struct tamis_target *target,
                                        const struct tamis_key *key,
                                        enum tamis_reason *why)
 {
-    uint64_t clock = quick_clock();
-    if (RARELY(!snapshot) || RARELY(!quick_at_once(snapshot, clock, 1)) ||
-        RARELY(!target || !key))
+    uint64_t clock = quick_clock(), slot;
+    if (RARELY(!snapshot) || RARELY(--quick_left < 0) || RARELY(!target || !key))
         return probe_after_look(snapshot, target, key, why);
-    return probe_quickly(snapshot, target, key, why, clock);
+    slot = (uint64_t)target->refusal << 32 | target->slot;
+    if (RARELY(slot > snapshot->n_loose))
+        return probe_after_look(snapshot, target, key, why);
+    const struct watched_plane *p = &snapshot->planes.watched[slot];
+    if (RARELY((atomic_load_explicit(&p->trusted, memory_order_acquire) ^ clock) |
+               (key->tag ^ snapshot->domain.tag) |
+               (target->snapshot ^ snapshot->serial) | target->min_watermark))
+        return probe_after_look(snapshot, target, key, why);
+    return snapshot->watch.answer(&snapshot->watch, target, key, why, p, clock);
 }
 
 /* ---- why an answer is what it is: the key range, the filter, or neither ---- */

@@ -272,7 +272,10 @@ static inline uint64_t dead_word(const struct shared_view *v, size_t i)
 
 struct planes {
     const struct kernel *kernel;
-    struct plane *plane;     /* by number; valid once it was ready */
+    struct plane *plane; /* by number; valid once it was ready */
+    /* The same by slot, and the ends of ranges. `trusted`: quick_clock() before it was
+     * found that the snapshot is quick, and the plane ready. */
+    struct watched_plane *watched;
     _Atomic uint64_t *state; /* a word for 32 segments: their epoch, which are ready */
     _Atomic uint32_t *written; /* whose plane a thread has written, or begun to */
     /* key_prefix() of the ends of a range that counts; or 0 and UINT64_MAX. */
@@ -283,19 +286,6 @@ int planes_make(struct tamis_snapshot *s); /* of its entries; ENOMEM */
 void planes_free(struct planes *p);
 /* Call it after a careful probe: the segment may be ready now. */
 void planes_offer(struct tamis_snapshot *s, size_t index);
-/* The first eight bytes as a number, padded with zeros: if two differ, they order their
- * keys. */
-static inline uint64_t key_prefix(const void *key, size_t n_bytes)
-{
-    uint8_t b[8] = {0};
-    if (__builtin_expect(n_bytes >= sizeof b, 1))
-        memcpy(b, key, sizeof b);
-    else if (n_bytes)
-        memcpy(b, key, n_bytes);
-    return (uint64_t)b[0] << 56 | (uint64_t)b[1] << 48 | (uint64_t)b[2] << 40 |
-           (uint64_t)b[3] << 32 | (uint64_t)b[4] << 24 | (uint64_t)b[5] << 16 |
-           (uint64_t)b[6] << 8 | (uint64_t)b[7];
-}
 
 /* Which of 32 does a state call ready now? */
 static inline uint64_t planes_of_epoch(uint64_t state, uint64_t epoch)

@@ -136,9 +136,9 @@ static void check_fill(const struct kernel *k)
 
 static enum tamis_answer otherwise(struct plane_watch *w, const struct tamis_target *t,
                                    const struct tamis_key *key, enum tamis_reason *why,
-                                   const struct plane *plane, uint64_t now)
+                                   const struct watched_plane *p, uint64_t now)
 {
-    *why = w && !t && key && plane && now ? TAMIS_DAMAGED : TAMIS_HIT;
+    *why = w && t && p && key && now ? TAMIS_DAMAGED : TAMIS_HIT;
     return TAMIS_MAYBE;
 }
 
@@ -154,15 +154,22 @@ static void check_probe(const struct kernel *k, const struct planes *p,
             IS(k->answer(&p->plane[i], &key, NULL), in ? TAMIS_MAYBE : TAMIS_ABSENT);
             IS(k->answer(&p->plane[i], &key, &why), in ? TAMIS_MAYBE : TAMIS_ABSENT);
             IS(why, in ? TAMIS_HIT : TAMIS_NO_REASON);
+            /* The clock moves; no bytes, within the range, its ends, few bytes. */
+            enum { NO_BYTES, WITHIN, FIRST, LAST, FEW_BYTES, N_CASES };
+            static const uint8_t at[N_CASES] = {0, 2, 1, 3, 2};
             const _Atomic uint64_t clock = 7;
-            struct plane_watch w = {&clock, otherwise};
-            for (unsigned c = 0; c < 4; c++) { /* the clock moves; with bytes */
-                key.bytes = c / 2 ? &key : NULL;
-                IS(k->answer_while(&w, NULL, &key, &why, &p->plane[i], 7 - c % 2),
+            struct plane_watch w = {NULL, &clock, otherwise};
+            const struct tamis_target t = {0};
+            const struct watched_plane one = {p->plane[i], 7, 1, 3};
+            for (unsigned c = 0; c < 2 * N_CASES; c++) {
+                uint8_t bytes[8] = {[7] = at[c / 2]};
+                key.bytes = c / 2 ? bytes : NULL;
+                key.n_bytes = c / 2 == FEW_BYTES ? 7 : 8;
+                IS(k->answer_while(&w, &t, &key, &why, &one, 7 - c % 2),
                    in || c % 2 ? TAMIS_MAYBE : TAMIS_ABSENT);
-                IS(why, c % 2 || (in && c) ? TAMIS_DAMAGED
-                        : in               ? TAMIS_HIT
-                                           : TAMIS_NO_REASON);
+                IS(why, c % 2 || (in && c / 2 > WITHIN) ? TAMIS_DAMAGED
+                        : in                            ? TAMIS_HIT
+                                                        : TAMIS_NO_REASON);
             }
         }
 }
