@@ -104,13 +104,15 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
     }
     if (!digest_of(s, t, level + 1, page, &expected, certain))
         return false;
-    if (!stage_take_page(s, live + page * PAGE_BYTES, copy, certain))
+    live += page * PAGE_BYTES;
+    if (!memory && !stage_take_page(s, live, copy, certain))
         return false;
-    if (page_digest(copy) != expected)
+    live = memory ? live : copy;
+    if (page_digest(live) != expected)
         return false;
     if (memory)
         atomic_fetch_or(&s->good_digests[bit / 64], UINT64_C(1) << (bit % 64));
-    *found = digest_at(copy, i % DIGESTS_PER_PAGE);
+    *found = digest_at(live, i % DIGESTS_PER_PAGE);
     return true;
 }
 
