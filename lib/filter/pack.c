@@ -179,10 +179,11 @@ static void and_checked(const struct band_rows *b, uint64_t row, struct held *h,
     }
 }
 
-static bool any_left(const struct band_rows *b, const uint64_t *columns)
+/* Looks from word *from on, where it found one before. */
+static bool any_left(const struct band_rows *b, const uint64_t *columns, uint32_t *from)
 {
-    for (uint32_t i = 0; i < (b->n_bytes + 7) / 8; i++)
-        if (columns[i])
+    for (; *from < (b->n_bytes + 7) / 8; ++*from)
+        if (columns[*from])
             return true;
     return false;
 }
@@ -193,9 +194,10 @@ static void and_all_checked(const struct band_rows *b, const uint8_t *const *row
                             bool *damaged)
 {
     struct held h;
+    uint32_t from = 0;
     h.first = h.n = 0;
     memcpy(hits, columns, (b->n_bytes + 7) / 8 * sizeof *hits);
-    for (uint32_t i = 0; i < n && any_left(b, hits); i++)
+    for (uint32_t i = 0; i < n && any_left(b, hits, &from); i++)
         and_checked(b, (uint64_t)(rows[i] - b->stage->bits), &h, hits, damaged);
 }
 
@@ -253,7 +255,7 @@ bool pack_probe_band(const struct band_rows *b, uint64_t h,
     struct key_rows rows;
     pack_fetch_rows(b, h, &rows);
     pack_ask_rows(b, &rows, columns, hits, damaged);
-    return any_left(b, hits);
+    return any_left(b, hits, &(uint32_t){0});
 }
 
 /* ---- one column ---- */
