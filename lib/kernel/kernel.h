@@ -143,8 +143,8 @@ static inline uint64_t key_prefix(const void *key, size_t n_bytes)
 /* All that a single probe reads of a segment, in one line. */
 struct watched_plane {
     _Alignas(64) struct plane plane;
-    _Atomic uint64_t trusted;     /* while the clock shows this, the bits decide */
-    _Atomic uint64_t first, last; /* key_prefix() of the ends of its range */
+    _Atomic uint64_t trusted; /* while the clock shows this, the bits decide */
+    uint64_t first, last;     /* key_prefix() of the ends of its range */
 };
 
 /* Bits of planes decide while a clock stands still. A caller's struct begins so. */

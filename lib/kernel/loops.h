@@ -196,8 +196,7 @@ KERNEL enum tamis_answer answer(const struct plane *p, const struct tamis_key *k
 KERNEL inline bool near_end(const struct watched_plane *p, const struct tamis_key *key)
 {
     uint64_t prefix = key->n_bytes < 8 ? 0 : key_prefix(key->bytes, 8);
-    return prefix <= atomic_load_explicit(&p->first, memory_order_relaxed) ||
-           prefix >= atomic_load_explicit(&p->last, memory_order_relaxed);
+    return prefix <= p->first || prefix >= p->last;
 }
 
 KERNEL inline enum tamis_answer say_while(bool hit, struct plane_watch *w,

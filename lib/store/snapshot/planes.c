@@ -21,20 +21,19 @@ int planes_make(struct tamis_snapshot *s)
     size_t n = s->n_loose + 8; /* outside_ends() may read 7 beyond */
     p->kernel = kernel_get();
     p->plane = calloc(n, sizeof *p->plane);
-    p->watched = aligned_alloc(64, n * sizeof *p->watched);
+    p->room = calloc(s->n_loose + 2, sizeof *p->watched);
     p->first = calloc(n, sizeof *p->first);
     p->last = malloc(n * sizeof *p->last);
     p->state = calloc(n / 32 + 4, sizeof *p->state); /* read 64 segments at a time */
     p->written = calloc(n / 32 + 1, sizeof *p->written);
-    if (!p->plane || !p->watched || !p->first || !p->last || !p->state || !p->written)
+    if (!p->plane || !p->room || !p->first || !p->last || !p->state || !p->written)
         return ENOMEM;
     s->watch.answer = p->kernel->answer_while;
-    memset(p->watched, 0, n * sizeof *p->watched);
+    p->watched = (void *)((uintptr_t)p->room + -(uintptr_t)p->room % 64);
     for (size_t i = 0; i < s->n_loose; i++) {
         const struct entry *e = s->entries[i];
         p->any_range |= e->has_range && e->state == RECORD_SEALED;
         atomic_init(&p->last[i], UINT64_MAX);
-        atomic_init(&p->watched[i + 1].last, UINT64_MAX);
         planes_offer(s, i); /* another snapshot may have opened it long ago */
     }
     return 0;
@@ -43,7 +42,7 @@ int planes_make(struct tamis_snapshot *s)
 void planes_free(struct planes *p)
 {
     free(p->plane);
-    free(p->watched);
+    free(p->room);
     free(p->first);
     free(p->last);
     free(p->state);
@@ -57,14 +56,11 @@ static void heed_range(struct planes *p, const struct entry *e, size_t index)
 {
     if (!e->has_range || e->state != RECORD_SEALED)
         return;
-    struct piece ends[] = {entry_first(e), entry_last(e)};
-    uint64_t first = key_prefix(ends[0].at, ends[0].n);
-    uint64_t last = key_prefix(ends[1].at, ends[1].n);
-    struct watched_plane *w = &p->watched[index + 1];
-    atomic_store_explicit(&w->first, first, memory_order_relaxed);
-    atomic_store_explicit(&w->last, last, memory_order_relaxed);
-    atomic_store_explicit(&p->first[index], first, memory_order_relaxed);
-    atomic_store_explicit(&p->last[index], last, memory_order_relaxed);
+    struct piece first = entry_first(e), last = entry_last(e);
+    atomic_store_explicit(&p->first[index], key_prefix(first.at, first.n),
+                          memory_order_relaxed);
+    atomic_store_explicit(&p->last[index], key_prefix(last.at, last.n),
+                          memory_order_relaxed);
 }
 
 /* Writes the plane once, n_blocks last: readers of an earlier epoch may be looking.
@@ -78,7 +74,10 @@ static bool write_once(struct planes *p, size_t index, const struct plane *plane
         return true;
     if (atomic_fetch_or(&p->written[index / 32], bit) & bit)
         return false;
-    p->watched[index + 1].plane = *plane;
+    struct watched_plane *w = &p->watched[index + 1];
+    w->plane = *plane;
+    w->first = range_end(p->first, index);
+    w->last = range_end(p->last, index);
     to->bits = plane->bits;
     to->lanes = plane->lanes;
     to->words = plane->words;

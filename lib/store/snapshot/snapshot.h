@@ -276,6 +276,7 @@ struct planes {
     /* The same by slot, and the ends of ranges. `trusted`: quick_clock() before it was
      * found that the snapshot is quick, and the plane ready. */
     struct watched_plane *watched;
+    void *room; /* where these lie */
     _Atomic uint64_t *state; /* a word for 32 segments: their epoch, which are ready */
     _Atomic uint32_t *written; /* whose plane a thread has written, or begun to */
     /* key_prefix() of the ends of a range that counts; or 0 and UINT64_MAX. */
