@@ -17,8 +17,7 @@ struct asking {
     bool bare;           /* nobody looks at hits of columns */
     bool damaged;        /* pages of columns that failed have taken part */
     bool each_hit;       /* somebody is told of each segment that may have the key */
-    bool by_number;      /* candidates come in the order of numbers */
-    size_t n_candidates;
+    size_t *n_candidates; /* so far, of each key; if somebody is told of them */
     uint8_t *reasons;  /* of all targets; NULL: nobody asks */
     uint8_t why[WORD]; /* of targets that were asked with care, by place % WORD */
     /* The keys at hand, a bit each in masks. */
@@ -29,6 +28,7 @@ struct asking {
     uint64_t plain;  /* of the snapshot's domain, while the store is the same */
     uint64_t ranged; /* of the plain ones, those that a key range may exclude */
     uint64_t some;   /* those that a segment may have */
+    uint64_t by_number; /* those whose candidates come in the order of numbers */
     const uint64_t *hash, *prefix;
 };
 
@@ -156,8 +156,8 @@ void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
  * looked at one by one: `late` ones are absent, and `sure` ones are to be counted. */
 void deliver_columns(struct asking *a, size_t i, ptrdiff_t at, size_t number,
                      uint64_t absent, uint64_t late, uint64_t sure);
-/* One more segment that may have the key. */
-void add_candidate(struct asking *a, size_t number, enum tamis_reason why);
+/* One more segment that may have key i. */
+void add_candidate(struct asking *a, size_t i, size_t number, enum tamis_reason why);
 /* In the order of their ranks, each with its reason. */
 void finish_candidates(const struct asking *a);
 

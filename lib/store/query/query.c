@@ -55,8 +55,17 @@ static __attribute__((noinline)) uint64_t hits_in_range(const struct tamis_snaps
     return hits;
 }
 
-/* Which of at most 64 keys are absent from all of n targets? False: this cannot tell,
- * or there are candidates to be listed. */
+/* The candidates of key i, whose numbers are in the order of their ranks. */
+static void list_hits(const struct tamis_query *q, size_t i, uint64_t hits)
+{
+    uint32_t *found = q->candidates ? q->candidates + i * q->max_candidates : NULL;
+    size_t n = n_bits(hits);
+    for (size_t k = 0; found && k < q->max_candidates && hits; k++, hits &= hits - 1)
+        found[k] = (uint32_t)__builtin_ctzll(hits);
+    q->n_candidates[i] = n;
+}
+
+/* Which of at most 64 keys are absent from all of n targets? False: this cannot tell. */
 static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_query *q,
                                   size_t n, uint64_t *absent)
 {
@@ -86,9 +95,11 @@ static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_q
             hits[i] = hits_in_range(s, q, &q->keys[i], hits[i]);
         if (q->absent)
             q->absent[i] = all & ~hits[i];
+        if (q->n_candidates)
+            list_hits(q, i, hits[i]);
         *absent |= (uint64_t)!hits[i] << i;
     }
-    return !q->n_candidates || *absent == first_bits(q->n_keys);
+    return true;
 }
 
 /* ---- one row is all answers ---- */
@@ -143,8 +154,7 @@ static void asking_begin(struct asking *a, struct tamis_snapshot *s,
         .n_words = bit_words(n),
         .reasons = tells_reasons(q) ? q->reasons : NULL,
         .each_hit = q->reasons || q->n_candidates,
-        .by_number =
-            !s->shared.n_listed || !s->complete || q->keys->tag != s->domain.tag,
+        .by_number = s->shared.n_listed && s->complete ? 0 : UINT64_MAX,
         .keys = q->keys,
         .n = q->n_keys,
         .rows = q->absent,
@@ -158,6 +168,7 @@ static void asking_begin(struct asking *a, struct tamis_snapshot *s,
         bool ranged = plain && key->bytes && s->planes.any_range;
         hash[i] = key->hash;
         a->plain |= (uint64_t)plain << i;
+        a->by_number |= (uint64_t)(key->tag != s->domain.tag) << i;
         a->ranged |= (uint64_t)ranged << i;
         prefix[i] = ranged ? key_prefix(key->bytes, key->n_bytes) : 0;
     }
@@ -249,15 +260,17 @@ static uint64_t ask_in_general(struct tamis_snapshot *s, const struct tamis_quer
 {
     struct asking a;
     uint64_t hash[WORD], prefix[WORD];
+    size_t n_candidates[WORD];
     asking_begin(&a, s, q, n, hash, prefix);
+    a.n_candidates = n_candidates;
+    if (q->n_candidates)
+        memset(n_candidates, 0, q->n_keys * sizeof *n_candidates);
     if (q->targets)
         ask_list(&a);
     else
         ask_all(&a);
-    if (q->n_candidates) {
+    if (q->n_candidates)
         finish_candidates(&a);
-        *q->n_candidates = a.n_candidates;
-    }
     return a.all & ~a.some;
 }
 
@@ -294,8 +307,8 @@ static inline bool lists_all(const struct tamis_snapshot *s,
            !t->min_watermark && s->planes.kernel->run_of_targets(t, n) == n;
 }
 
-/* Which of at most 64 keys are absent from all? If somebody asks for reasons or
- * candidates: of one key. */
+/* Which of at most 64 keys are absent from all? If somebody asks for reasons: of
+ * one key. */
 static inline uint64_t ask_keys(struct tamis_snapshot *s, const struct tamis_query *q,
                                 size_t n)
 {
@@ -354,7 +367,7 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
      * the list is of none. */
     if (q.all && q.n_targets && q.n_targets < n)
         n = q.n_targets;
-    size_t step = q.reasons || q.n_candidates ? 1 : WORD;
+    size_t step = q.reasons ? 1 : WORD;
     clear_answers(&q, n,
                   !s                     ? TAMIS_UNKNOWN_SEGMENT
                   : !q.keys && !q.hashes ? TAMIS_MISMATCH
@@ -387,12 +400,12 @@ size_t tamis_snapshot_query(struct tamis_snapshot *s, const struct tamis_query *
     /* The way of nearly all: up to 64 keys, and a row of bits for each; or one key. */
     if (RARELY(!s || !q) || q->size != sizeof *q || q->n_keys - 1 >= WORD || !q->keys ||
         q->hashes || q->absent_from_all || (q->candidates && !q->n_candidates) ||
-        ((q->reasons || q->n_candidates) && q->n_keys > 1) ||
+        (q->reasons && q->n_keys > 1) ||
         (q->all ? q->targets || q->n_targets : !q->targets || q->n_candidates) ||
         lists_all(s, q))
         return ask_in_parts(s, q, diag);
     if (q->n_candidates)
-        *q->n_candidates = 0;
+        memset(q->n_candidates, 0, q->n_keys * sizeof *q->n_candidates);
     uint64_t absent = ask_keys(s, q, q->all ? s->n : q->n_targets);
     return q->n_keys == 1 ? (size_t)absent : n_bits(absent);
 }

@@ -151,7 +151,7 @@ static uint64_t look_at_hits(struct asking *a, size_t i, const struct window *w,
         if (why == TAMIS_NO_REASON)
             *hits &= ~(m & -m);
         else if (q->n_candidates)
-            add_candidate(a, number, why);
+            add_candidate(a, i, number, why);
         if (a->reasons)
             a->reasons[w->at + (ptrdiff_t)k * WORD + bit] = (uint8_t)why;
     }
@@ -232,7 +232,7 @@ static void tell_of_mute(struct asking *a, size_t i, size_t number,
     if (a->sheet)
         count_one(a->snapshot, &target, *why, false);
     if (a->q->n_candidates)
-        add_candidate(a, number, *why);
+        add_candidate(a, i, number, *why);
 }
 
 /* Tells that columns without an answer may have key i; `all`: that all columns may.
