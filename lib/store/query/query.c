@@ -65,7 +65,8 @@ static void list_hits(const struct tamis_query *q, size_t i, uint64_t hits)
     q->n_candidates[i] = n;
 }
 
-/* Which of at most 64 keys are absent from all of n targets? False: this cannot tell. */
+/* Which of at most 64 keys are absent from all of n targets? False: this cannot tell.
+ */
 static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_query *q,
                                   size_t n, uint64_t *absent)
 {
@@ -174,7 +175,7 @@ static void asking_begin(struct asking *a, struct tamis_snapshot *s,
     }
 }
 
-static void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
+void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
 {
     size_t n_loose = a->snapshot->n_loose;
     for (size_t some; n && first < n_loose; at += some, first += some, n -= some) {
@@ -234,7 +235,7 @@ static void ask_scattered(struct asking *a, size_t at, size_t n)
         return;
     for (size_t i = 0, some; i < n; i += some) {
         some = n - i < WORD ? n - i : WORD;
-        ask_slice(a, at + i, some, ask_columns_apart(a, at + i, some));
+        ask_slice(a, at + i, some, ask_columns_apart(a, at + i, some, 0));
     }
 }
 

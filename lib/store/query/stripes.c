@@ -316,7 +316,7 @@ void ask_columns(struct asking *a, size_t at, size_t first, size_t n)
         ask_windows(a, windows, n_windows);
 }
 
-uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n)
+uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n, uint64_t but)
 {
     const struct shared_files *p = &a->snapshot->shared;
     struct window windows[N_WINDOWS];
@@ -328,7 +328,7 @@ uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n)
         const struct tamis_target *t = &a->q->targets[at + i];
         struct window *w = &windows[n_windows];
         size_t number = t->slot - 1U;
-        if (!column_plain(a->snapshot, t) ||
+        if (but >> i & 1 || !column_plain(a->snapshot, t) ||
             !window_at(w, p, stripes_before(p, number), at + i, number, 1) ||
             !meant(w, w->begin, w->living[w->begin]))
             continue;
@@ -362,8 +362,8 @@ size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n)
 
 /* ---- targets in no order ----
  *
- * All columns are asked, or where there are none all loose segments, a page of numbers
- * at a time, into rows of bits of their own, where each target then finds its bit:
+ * All columns, all loose segments, or both are asked, a page of numbers at a time, into
+ * rows of bits of their own, where each target then finds its bit:
  *
  *     targets    7 2 5 ...       absent, by number   0 0 1 0 0 1 0 1 ...
  *     absent     1 1 1 ...                               2     5   7       */
@@ -372,7 +372,7 @@ enum { PAGE_WORDS = 2048 };
 
 struct page {
     size_t first, n, n_words;
-    bool loose;   /* no columns */
+    bool loose, columns; /* those are asked in this way */
     bool bare;    /* hits are not looked at: few of these columns are asked for */
     bool damaged; /* pages that failed took part */
     uint64_t rows[PAGE_WORDS];
@@ -398,10 +398,7 @@ static size_t ask_page(const struct asking *a, struct page *p, size_t from)
     b.ranged = a->ranged >> from & b.all;
     b.rows = p->rows;
     memset(p->rows, 0, b.n * p->n_words * sizeof *p->rows);
-    for (size_t i = 0; p->loose && i < p->n; i += WORD)
-        ask_dense(&b, i, p->n - i < WORD ? p->n - i : WORD, p->first + i);
-    if (!p->loose)
-        ask_columns(&b, 0, p->first, p->n);
+    ask_numbers(&b, 0, p->first, p->n);
     p->damaged = b.damaged;
     return b.n;
 }
@@ -443,14 +440,14 @@ static void look_up_slice(struct asking *a, const struct page *p, size_t place,
     slice_begin(&t, a, place, n);
     for (size_t i = 0; i < n; i++) {
         size_t number = t.targets[i].slot - 1U - p->first;
-        on_pages |= (uint64_t)(p->loose ? loose_plain(a->snapshot, &t.targets[i])
-                                        : column_plain(a->snapshot, &t.targets[i]))
+        on_pages |= (uint64_t)((p->loose && loose_plain(a->snapshot, &t.targets[i])) ||
+                               (p->columns && column_plain(a->snapshot, &t.targets[i])))
                     << i;
         here |= (uint64_t)(number < p->n) << i;
         at[i] = number < p->n ? (uint32_t)number : 0;
     }
     if (first && on_pages != t.asked)
-        ask_slice(a, place, n, on_pages);
+        ask_slice(a, place, n, on_pages | ask_columns_apart(a, place, n, on_pages));
     t.asked = on_pages & here;
     for (size_t k = 0; k < n_keys; k++) {
         uint64_t absent = look_up(p->rows + k * p->n_words, at, n) & t.asked, late = 0;
@@ -491,13 +488,13 @@ static bool lists_loose(const struct asking *a, size_t at, size_t n)
     const struct tamis_snapshot *s = a->snapshot;
     uint64_t epoch = stage_epoch(), ready = UINT64_MAX;
     size_t n_listed = 0;
-    if (s->n_loose > 2 * n)
+    if (!s->n_loose || s->n_loose > 2 * n)
         return false;
     for (size_t i = 0; i < s->n_loose; i += WORD)
         ready &= planes_are_ready(&s->planes, i, epoch) | ~first_bits(s->n_loose - i);
     for (size_t i = 0; i < n && ready == UINT64_MAX; i++)
         n_listed += loose_plain(s, &a->q->targets[at + i]);
-    return 2 * n_listed > s->n_loose;
+    return 2 * n_listed >= s->n_loose;
 }
 
 /* The columns that are asked, *begin .. *end - 1. False: each is better asked by
@@ -518,13 +515,19 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
 {
     const struct tamis_snapshot *s = a->snapshot;
     struct page p;
-    p.loose = !s->shared.n_stripes;
-    size_t begin = p.loose ? 0 : s->n_loose, end = p.loose ? s->n_loose : s->n;
+    size_t begin = s->n_loose, end = s->n;
     if (n < 3 || a->plain != a->all || a->sheet)
         return false;
-    if (p.loose ? !lists_loose(a, at, n) : !lists_columns(a, at, n, &begin, &end))
+    p.columns = s->shared.n_stripes && lists_columns(a, at, n, &begin, &end);
+    p.loose = lists_loose(a, at, n);
+    /* Both together, if few columns lie in between. */
+    if (p.loose && p.columns)
+        p.loose = lines_of_numbers(&s->shared, s->n_loose, begin) <= n / 16 + 1;
+    if (!p.loose && !p.columns)
         return false;
-    p.bare = !p.loose && n < (end - begin) / 4;
+    begin = p.loose ? 0 : begin;
+    end = p.columns ? end : s->n_loose;
+    p.bare = p.columns && n < (end - begin) / 4;
     for (p.first = begin; p.first < end; p.first += p.n) {
         p.n = end - p.first < PAGE_WORDS * WORD ? end - p.first : PAGE_WORDS * WORD;
         p.n_words = bit_words(p.n);

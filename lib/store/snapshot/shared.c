@@ -558,7 +558,8 @@ uint32_t segment_rank(const struct tamis_snapshot *s, size_t index)
     uint32_t column = (uint32_t)(index - v->base);
     _Atomic uint32_t *known = &v->pack->ranks[column];
     uint32_t rank = ~atomic_load_explicit(known, memory_order_relaxed);
-    if (rank == UINT32_MAX && pack_describe(v->pack->filter, column, false, &col) == 0) {
+    if (rank == UINT32_MAX &&
+        pack_describe(v->pack->filter, column, false, &col) == 0) {
         rank = le32_get(col.disk.rank);
         atomic_store_explicit(known, ~rank, memory_order_relaxed);
     }
