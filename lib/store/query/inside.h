@@ -81,9 +81,6 @@ enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_targ
  * row of answers. Tells reasons, and counts. */
 uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at,
                        uint64_t mask);
-/* Hashes, of one target that has a filter of its own. False: nothing was asked. */
-bool ask_in_one_batch(struct tamis_snapshot *s, const struct tamis_query *q,
-                      size_t *n_absent);
 /* Brings what a probe of a target reads first. */
 void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *t,
                      uint64_t h);

@@ -10,9 +10,8 @@
 #include "lib/store/query/inside.h"
 
 enum {
-    FEW = 16,       /* segments */
-    A_RUN = 16,     /* so many numbers that follow each other are a run */
-    FEW_HASHES = 4, /* of one filter: to set up its batch would take longer */
+    FEW = 16,   /* segments whose ranges are compared after their bits */
+    A_RUN = 16, /* so many numbers that follow each other are a run */
 };
 
 /* The reasons of all targets? Those of candidates come with the candidates. */
@@ -70,23 +69,29 @@ static void list_hits(const struct tamis_query *q, size_t i, uint64_t hits)
 static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_query *q,
                                   size_t n, uint64_t *absent)
 {
-    struct plane room[FEW];
+    struct plane room[WORD];
     const struct plane *planes;
-    uint64_t hash[WORD], hits[WORD], foreign = 0;
+    uint64_t hash[WORD], hits[WORD], other = 0;
     uint64_t epoch = stage_epoch(), all = first_bits(n);
-    if (n > FEW || q->reasons || (!q->targets && (!s->complete || s->n != s->n_loose)))
+    if (n > WORD || q->reasons || (!q->targets && (!s->complete || s->n != s->n_loose)))
         return false;
     /* For a caller that jumps out of the probe: MAYBE. */
     for (size_t i = 0; i < q->n_keys; i++) {
         if (q->absent)
             __atomic_store_n(&q->absent[i], 0, __ATOMIC_RELAXED);
         hash[i] = q->keys[i].hash;
-        foreign |= q->keys[i].tag ^ s->domain.tag;
+        other |= (q->keys[i].tag ^ s->domain.tag) |
+                 (n > FEW && q->keys[i].bytes && s->planes.any_range);
     }
-    if (foreign || !(planes = few_planes(s, q, n, epoch, room)) ||
+    if (other || !(planes = few_planes(s, q, n, epoch, room)) ||
         !snapshot_is_quick(s, q->n_keys))
         return false;
-    s->planes.kernel->probe_tile(planes, n, 0, hash, q->n_keys, NULL, hits);
+    if (n > 1)
+        s->planes.kernel->probe_tile(planes, n, 0, hash, q->n_keys, NULL, hits);
+    else
+        s->planes.kernel->answer_few(planes, hash, q->n_keys, absent);
+    for (size_t i = 0; n == 1 && i < q->n_keys; i++)
+        hits[i] = ~*absent >> i & 1;
     atomic_thread_fence(memory_order_acquire);
     if (__builtin_expect(stage_epoch() != epoch, 0))
         return false;
@@ -377,9 +382,6 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "%s", fault), 0;
     if (lists_all(s, &q))
         q.targets = NULL;
-    if (q.hashes && q.n_keys > FEW_HASHES && n == 1 && q.targets && q.absent_from_all &&
-        !q.absent && !q.reasons && ask_in_one_batch(s, &q, &n_absent))
-        return n_absent;
     some = q;
     some.absent_from_all = NULL;
     for (size_t at = 0; at < q.n_keys; at += some.n_keys) {
