@@ -366,17 +366,30 @@ size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n)
  * rows of bits of their own, where each target then finds its bit:
  *
  *     targets    7 2 5 ...       absent, by number   0 0 1 0 0 1 0 1 ...
- *     absent     1 1 1 ...                               2     5   7       */
+ *     absent     1 1 1 ...                               2     5   7
+ *
+ * A key that none of them may have, as most keys, is not looked up. */
 
 enum { PAGE_WORDS = 2048 };
 
 struct page {
     size_t first, n, n_words;
     bool loose, columns; /* those are asked in this way */
-    bool bare;    /* hits are not looked at: few of these columns are asked for */
-    bool damaged; /* pages that failed took part */
+    bool bare;     /* hits are not looked at: few of these columns are asked for */
+    bool damaged;  /* pages that failed took part */
+    uint64_t hits; /* keys that some target may have */
+    uint64_t listed[PAGE_WORDS]; /* the numbers that are targets */
     uint64_t rows[PAGE_WORDS];
 };
+
+/* May a target that lies on the page have the key of this row? */
+static bool any_listed(const struct page *p, const uint64_t *absent)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < p->n_words; i++)
+        any |= p->listed[i] & ~absent[i];
+    return any;
+}
 
 /* Asks keys from one on, as many as there is room for. Returns how many. */
 static size_t ask_page(const struct asking *a, struct page *p, size_t from)
@@ -400,6 +413,9 @@ static size_t ask_page(const struct asking *a, struct page *p, size_t from)
     memset(p->rows, 0, b.n * p->n_words * sizeof *p->rows);
     ask_numbers(&b, 0, p->first, p->n);
     p->damaged = b.damaged;
+    p->hits = 0;
+    for (size_t k = 0; k < b.n; k++)
+        p->hits |= (uint64_t)any_listed(p, p->rows + k * p->n_words) << k;
     return b.n;
 }
 
@@ -429,28 +445,48 @@ static bool loose_plain(const struct tamis_snapshot *s, const struct tamis_targe
     return target_loose(s, t) && !t->min_watermark;
 }
 
-/* n targets that lie on a page, for some keys from one on; at first those that lie on
- * none, too. */
+static bool asked_by_page(const struct tamis_snapshot *s, const struct page *p,
+                          const struct tamis_target *t)
+{
+    return (p->loose && loose_plain(s, t)) || (p->columns && column_plain(s, t));
+}
+
+/* Lists n targets that lie on the page; at first, asks those that lie on none. */
+static void list_targets(struct asking *a, struct page *p, size_t place, size_t n,
+                         bool first)
+{
+    const struct tamis_target *t = a->q->targets + place;
+    uint64_t on_pages = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t number = t[i].slot - 1U - p->first;
+        bool on_page = asked_by_page(a->snapshot, p, &t[i]);
+        on_pages |= (uint64_t)on_page << i;
+        if (on_page && number < p->n)
+            p->listed[number / WORD] |= UINT64_C(1) << number % WORD;
+    }
+    if (first && on_pages != first_bits(n))
+        ask_slice(a, place, n, on_pages | ask_columns_apart(a, place, n, on_pages));
+}
+
+/* n targets that lie on the page, for some keys from one on. */
 static void look_up_slice(struct asking *a, const struct page *p, size_t place,
-                          size_t n, size_t from, size_t n_keys, bool first)
+                          size_t n, size_t from, size_t n_keys)
 {
     struct slice t;
     uint32_t at[WORD];
-    uint64_t on_pages = 0, here = 0;
+    uint64_t here = 0;
     slice_begin(&t, a, place, n);
     for (size_t i = 0; i < n; i++) {
         size_t number = t.targets[i].slot - 1U - p->first;
-        on_pages |= (uint64_t)((p->loose && loose_plain(a->snapshot, &t.targets[i])) ||
-                               (p->columns && column_plain(a->snapshot, &t.targets[i])))
-                    << i;
-        here |= (uint64_t)(number < p->n) << i;
-        at[i] = number < p->n ? (uint32_t)number : 0;
+        bool on_page = number < p->n && asked_by_page(a->snapshot, p, &t.targets[i]);
+        here |= (uint64_t)on_page << i;
+        at[i] = on_page ? (uint32_t)number : 0;
     }
-    if (first && on_pages != t.asked)
-        ask_slice(a, place, n, on_pages | ask_columns_apart(a, place, n, on_pages));
-    t.asked = on_pages & here;
+    t.asked = here;
     for (size_t k = 0; k < n_keys; k++) {
-        uint64_t absent = look_up(p->rows + k * p->n_words, at, n) & t.asked, late = 0;
+        uint64_t absent = t.asked, late = 0;
+        if (p->hits >> k & 1)
+            absent &= look_up(p->rows + k * p->n_words, at, n);
         if (a->reasons || (p->bare && (p->damaged || a->keys[from + k].bytes)))
             late = look_again(a, from + k, &t, t.asked & ~absent);
         deliver(a, from + k, &t, absent | late, 0, absent);
@@ -531,11 +567,17 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
     for (p.first = begin; p.first < end; p.first += p.n) {
         p.n = end - p.first < PAGE_WORDS * WORD ? end - p.first : PAGE_WORDS * WORD;
         p.n_words = bit_words(p.n);
+        memset(p.listed, 0, p.n_words * sizeof *p.listed);
+        for (size_t i = 0; i < n; i += WORD)
+            list_targets(a, &p, at + i, n - i < WORD ? n - i : WORD, p.first == begin);
         for (size_t from = 0, some; from < a->n; from += some) {
             some = ask_page(a, &p, from);
+            if (!a->rows && !a->reasons && !p.bare) {
+                a->some |= p.hits << from; /* nobody asks which */
+                continue;
+            }
             for (size_t i = 0; i < n; i += WORD)
-                look_up_slice(a, &p, at + i, n - i < WORD ? n - i : WORD, from, some,
-                              from == 0 && p.first == begin);
+                look_up_slice(a, &p, at + i, n - i < WORD ? n - i : WORD, from, some);
         }
     }
     return true;
