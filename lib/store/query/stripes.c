@@ -373,8 +373,8 @@ size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n)
 enum { PAGE_WORDS = 2048 };
 
 struct page {
-    size_t first, n, n_words;
-    bool loose, columns; /* those are asked in this way */
+    size_t begin, end;        /* all numbers that are asked so; */
+    size_t first, n, n_words; /* those of this page */
     bool bare;     /* hits are not looked at: few of these columns are asked for */
     bool damaged;  /* pages that failed took part */
     uint64_t hits; /* keys that some target may have */
@@ -448,7 +448,8 @@ static bool loose_plain(const struct tamis_snapshot *s, const struct tamis_targe
 static bool asked_by_page(const struct tamis_snapshot *s, const struct page *p,
                           const struct tamis_target *t)
 {
-    return (p->loose && loose_plain(s, t)) || (p->columns && column_plain(s, t));
+    return !((t->snapshot ^ s->serial) | t->min_watermark | t->refusal) &
+           (t->slot - 1U - p->begin < p->end - p->begin);
 }
 
 /* Lists n targets that lie on the page; at first, asks those that lie on none. */
@@ -551,25 +552,27 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
 {
     const struct tamis_snapshot *s = a->snapshot;
     struct page p;
-    size_t begin = s->n_loose, end = s->n;
+    p.begin = s->n_loose;
+    p.end = s->n;
     if (n < 3 || a->plain != a->all || a->sheet)
         return false;
-    p.columns = s->shared.n_stripes && lists_columns(a, at, n, &begin, &end);
-    p.loose = lists_loose(a, at, n);
-    /* Both together, if few columns lie in between. */
-    if (p.loose && p.columns)
-        p.loose = lines_of_numbers(&s->shared, s->n_loose, begin) <= n / 16 + 1;
-    if (!p.loose && !p.columns)
+    bool columns = s->shared.n_stripes && lists_columns(a, at, n, &p.begin, &p.end);
+    bool loose = lists_loose(a, at, n);
+    if (columns && loose) /* together, if few columns lie in between */
+        loose = lines_of_numbers(&s->shared, s->n_loose, p.begin) <= n / 16 + 1;
+    if (!loose && !columns)
         return false;
-    begin = p.loose ? 0 : begin;
-    end = p.columns ? end : s->n_loose;
-    p.bare = p.columns && n < (end - begin) / 4;
-    for (p.first = begin; p.first < end; p.first += p.n) {
-        p.n = end - p.first < PAGE_WORDS * WORD ? end - p.first : PAGE_WORDS * WORD;
+    p.begin = loose ? 0 : p.begin;
+    p.end = columns ? p.end : s->n_loose;
+    p.bare = columns && n < (p.end - p.begin) / 4;
+    for (p.first = p.begin; p.first < p.end; p.first += p.n) {
+        p.n = p.end - p.first;
+        p.n = p.n < PAGE_WORDS * WORD ? p.n : PAGE_WORDS * WORD;
         p.n_words = bit_words(p.n);
         memset(p.listed, 0, p.n_words * sizeof *p.listed);
         for (size_t i = 0; i < n; i += WORD)
-            list_targets(a, &p, at + i, n - i < WORD ? n - i : WORD, p.first == begin);
+            list_targets(a, &p, at + i, n - i < WORD ? n - i : WORD,
+                         p.first == p.begin);
         for (size_t from = 0, some; from < a->n; from += some) {
             some = ask_page(a, &p, from);
             if (!a->rows && !a->reasons && !p.bare) {
