@@ -452,7 +452,14 @@ static bool asked_by_page(const struct tamis_snapshot *s, const struct page *p,
            (t->slot - 1U - p->begin < p->end - p->begin);
 }
 
-/* Lists n targets that lie on the page; at first, asks those that lie on none. */
+/* Asks those of n targets that no page answers. */
+static void ask_off_pages(struct asking *a, size_t place, size_t n, uint64_t on_pages)
+{
+    if (on_pages != first_bits(n))
+        ask_slice(a, place, n, on_pages | ask_columns_apart(a, place, n, on_pages));
+}
+
+/* Lists n targets that lie on the page. `first`: asks the others. */
 static void list_targets(struct asking *a, struct page *p, size_t place, size_t n,
                          bool first)
 {
@@ -465,25 +472,28 @@ static void list_targets(struct asking *a, struct page *p, size_t place, size_t 
         if (on_page && number < p->n)
             p->listed[number / WORD] |= UINT64_C(1) << number % WORD;
     }
-    if (first && on_pages != first_bits(n))
-        ask_slice(a, place, n, on_pages | ask_columns_apart(a, place, n, on_pages));
+    if (first)
+        ask_off_pages(a, place, n, on_pages);
 }
 
-/* n targets that lie on the page, for some keys from one on. */
+/* n targets that lie on the page, for some keys from one on. `first`: asks the others.
+ */
 static void look_up_slice(struct asking *a, const struct page *p, size_t place,
-                          size_t n, size_t from, size_t n_keys)
+                          size_t n, size_t from, size_t n_keys, bool first)
 {
     struct slice t;
     uint32_t at[WORD];
-    uint64_t here = 0;
+    uint64_t on_pages = 0, here = 0;
     slice_begin(&t, a, place, n);
     for (size_t i = 0; i < n; i++) {
         size_t number = t.targets[i].slot - 1U - p->first;
-        bool on_page = number < p->n && asked_by_page(a->snapshot, p, &t.targets[i]);
-        here |= (uint64_t)on_page << i;
-        at[i] = on_page ? (uint32_t)number : 0;
+        on_pages |= (uint64_t)asked_by_page(a->snapshot, p, &t.targets[i]) << i;
+        here |= (uint64_t)(number < p->n) << i;
+        at[i] = number < p->n ? (uint32_t)number : 0;
     }
-    t.asked = here;
+    if (first)
+        ask_off_pages(a, place, n, on_pages);
+    t.asked = on_pages & here;
     for (size_t k = 0; k < n_keys; k++) {
         uint64_t absent = t.asked, late = 0;
         if (p->hits >> k & 1)
@@ -569,10 +579,12 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
         p.n = p.end - p.first;
         p.n = p.n < PAGE_WORDS * WORD ? p.n : PAGE_WORDS * WORD;
         p.n_words = bit_words(p.n);
-        memset(p.listed, 0, p.n_words * sizeof *p.listed);
-        for (size_t i = 0; i < n; i += WORD)
-            list_targets(a, &p, at + i, n - i < WORD ? n - i : WORD,
-                         p.first == p.begin);
+        /* Each target of one key is looked up at once, as soon as it is seen. */
+        bool lists = a->n > 1 || !(a->rows || a->reasons || p.bare);
+        bool first = p.first == p.begin;
+        memset(p.listed, lists ? 0 : 0xff, p.n_words * sizeof *p.listed);
+        for (size_t i = 0; lists && i < n; i += WORD)
+            list_targets(a, &p, at + i, n - i < WORD ? n - i : WORD, first);
         for (size_t from = 0, some; from < a->n; from += some) {
             some = ask_page(a, &p, from);
             if (!a->rows && !a->reasons && !p.bare) {
@@ -580,7 +592,8 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
                 continue;
             }
             for (size_t i = 0; i < n; i += WORD)
-                look_up_slice(a, &p, at + i, n - i < WORD ? n - i : WORD, from, some);
+                look_up_slice(a, &p, at + i, n - i < WORD ? n - i : WORD, from, some,
+                              first && !lists);
         }
     }
     return true;
