@@ -85,12 +85,6 @@ uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at
 void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *t,
                      uint64_t h);
 
-/* ==== query.c ==== */
-
-/* Asks n numbers from `first` on: loose ones against which nothing speaks, and columns.
- * Their answers begin at place `at`. Answers that no row gives stay as they are. */
-void ask_numbers(struct asking *a, size_t at, size_t first, size_t n);
-
 /* ==== slices.c: targets that lie anywhere ==== */
 
 /* Up to 64 targets. Each of them is put into one class, once: ready ones are asked by
@@ -134,6 +128,9 @@ void ask_dense(struct asking *a, size_t at, size_t n, size_t first);
 
 /* ==== stripes.c: segments that share files ==== */
 
+/* Asks n numbers from `first` on: loose ones against which nothing speaks, and columns.
+ * Their answers begin at place `at`. Answers that no row gives stay as they are. */
+void ask_numbers(struct asking *a, size_t at, size_t first, size_t n);
 /* The same of columns. */
 void ask_columns(struct asking *a, size_t at, size_t first, size_t n);
 /* Asks the columns among n targets, at most 64, but for some of them. Returns which of

@@ -180,18 +180,6 @@ static void asking_begin(struct asking *a, struct tamis_snapshot *s,
     }
 }
 
-void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
-{
-    size_t n_loose = a->snapshot->n_loose;
-    for (size_t some; n && first < n_loose; at += some, first += some, n -= some) {
-        some = n < WORD ? n : WORD;
-        some = some < n_loose - first ? some : n_loose - first;
-        ask_dense(a, at, some, first);
-    }
-    if (n)
-        ask_columns(a, at, first, n);
-}
-
 static void ask_all(struct asking *a)
 {
     const struct tamis_snapshot *s = a->snapshot;

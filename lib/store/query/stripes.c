@@ -316,6 +316,18 @@ void ask_columns(struct asking *a, size_t at, size_t first, size_t n)
         ask_windows(a, windows, n_windows);
 }
 
+void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
+{
+    size_t n_loose = a->snapshot->n_loose;
+    for (size_t some; n && first < n_loose; at += some, first += some, n -= some) {
+        some = n < WORD ? n : WORD;
+        some = some < n_loose - first ? some : n_loose - first;
+        ask_dense(a, at, some, first);
+    }
+    if (n)
+        ask_columns(a, at, first, n);
+}
+
 uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n, uint64_t but)
 {
     const struct shared_files *p = &a->snapshot->shared;
