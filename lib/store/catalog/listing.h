@@ -22,6 +22,7 @@ struct open_pack {
     struct tamis_filter *filter;
     const struct band *bands;
     uint32_t n_bands, n_columns;
+    _Atomic uint32_t *ranks; /* of columns, each inverted; 0: nobody has read it */
     uint8_t uuid[UUID_BYTES];
     uint64_t digest;
     /* Counts of its columns, across snapshots; NULL until somebody counts. Under the

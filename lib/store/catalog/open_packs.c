@@ -14,6 +14,7 @@ void open_pack_release(struct open_pack *p)
     if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
         return;
     tamis_filter_close(p->filter);
+    free(p->ranks);
     free(atomic_load(&p->sums));
     free(p);
 }
@@ -43,14 +44,18 @@ static int pack_open_new(const struct catalog *c, const uint8_t uuid[UUID_BYTES]
         p->bands = pack_bands(p->filter, &p->n_bands);
         rc = p->bands ? 0 : TAMIS_ERR_DAMAGED;
     }
+    if (!rc) {
+        const struct band *last = &p->bands[p->n_bands - 1];
+        p->n_columns = last->first_column + last->n_columns;
+        p->ranks = calloc(p->n_columns, sizeof *p->ranks);
+        rc = p->ranks ? 0 : ENOMEM;
+    }
     if (rc) {
         tamis_filter_close(p->filter);
         free(p);
         return rc;
     }
-    const struct band *last = &p->bands[p->n_bands - 1];
     atomic_init(&p->refs, 1);
-    p->n_columns = last->first_column + last->n_columns;
     memcpy(p->uuid, uuid, UUID_BYTES);
     p->digest = digest;
     *out = p;

@@ -89,14 +89,13 @@ static void count_numbers(const struct asking *a, size_t first, uint64_t absent,
 
 /* ---- candidates: if there is no room for all, a heap of the first by rank ---- */
 
-/* While they are gathered, each has its reason above its number. */
-enum { NUMBER_MASK = (1U << NUMBER_BITS) - 1 };
+/* While they are gathered, each is a number with its reason below. */
+enum { REASON_BITS = 32 - NUMBER_BITS, REASON_MASK = (1 << REASON_BITS) - 1 };
 
 static bool comes_first(const struct tamis_snapshot *s, uint32_t a, uint32_t b)
 {
-    a &= NUMBER_MASK;
-    b &= NUMBER_MASK;
-    uint32_t left = segment_rank(s, a), right = segment_rank(s, b);
+    uint32_t left = segment_rank(s, a >> REASON_BITS),
+             right = segment_rank(s, b >> REASON_BITS);
     return left != right ? left < right : a < b;
 }
 
@@ -121,12 +120,17 @@ static void make_rank_heap(const struct tamis_snapshot *s, uint32_t *heap, size_
         sift_by_rank(s, heap, i, n);
 }
 
-void add_candidate(struct asking *a, size_t number, enum tamis_reason why)
+static uint32_t *row_of_candidates(const struct asking *a, size_t i)
 {
-    uint32_t one = (uint32_t)number | (uint32_t)why << NUMBER_BITS;
-    size_t n = a->n_candidates++, max = a->q->max_candidates;
-    uint32_t *found = a->q->candidates;
-    if (!found || !max || (n >= max && a->by_number))
+    return a->q->candidates ? a->q->candidates + i * a->q->max_candidates : NULL;
+}
+
+void add_candidate(struct asking *a, size_t i, size_t number, enum tamis_reason why)
+{
+    uint32_t one = (uint32_t)number << REASON_BITS | (uint32_t)why;
+    size_t n = a->n_candidates[i]++, max = a->q->max_candidates;
+    uint32_t *found = row_of_candidates(a, i);
+    if (!found || !max || (n >= max && a->by_number >> i & 1))
         return;
     if (n < max) {
         found[n] = one;
@@ -140,52 +144,37 @@ void add_candidate(struct asking *a, size_t number, enum tamis_reason why)
     sift_by_rank(a->snapshot, found, 0, max);
 }
 
-/* A few: each rank is read once. */
-static void sort_few(const struct tamis_snapshot *s, uint32_t *segments, size_t n)
+/* They come in the order of numbers. Mostly that is the order of ranks, too. */
+static void sort_by_rank(const struct tamis_snapshot *s, uint32_t *found, size_t n)
 {
-    uint32_t ranks[WORD];
-    for (size_t i = 0; i < n; i++) {
-        uint32_t index = segments[i], rank = segment_rank(s, index & NUMBER_MASK);
-        size_t at = i;
-        for (; at > 0 && (ranks[at - 1] > rank ||
-                          (ranks[at - 1] == rank &&
-                           (segments[at - 1] & NUMBER_MASK) > (index & NUMBER_MASK)));
-             at--) {
-            ranks[at] = ranks[at - 1];
-            segments[at] = segments[at - 1];
-        }
-        ranks[at] = rank;
-        segments[at] = index;
-    }
-}
-
-static void sort_by_rank(const struct asking *a, uint32_t *found, size_t n)
-{
-    if (n <= WORD) {
-        sort_few(a->snapshot, found, n);
+    size_t in_order = 1;
+    while (in_order < n && comes_first(s, found[in_order - 1], found[in_order]))
+        in_order++;
+    if (in_order >= n)
         return;
-    }
-    if (a->n_candidates == n) /* else it is one */
-        make_rank_heap(a->snapshot, found, n);
+    make_rank_heap(s, found, n);
     while (n-- > 1) {
         uint32_t last = found[n];
         found[n] = found[0];
         found[0] = last;
-        sift_by_rank(a->snapshot, found, 0, n);
+        sift_by_rank(s, found, 0, n);
     }
 }
 
 void finish_candidates(const struct asking *a)
 {
-    size_t max = a->q->max_candidates,
-           n = a->n_candidates < max ? a->n_candidates : max;
-    uint32_t *found = a->q->candidates;
-    if (found && n > 1 && !a->by_number)
-        sort_by_rank(a, found, n);
-    for (size_t i = 0; found && i < n; i++) {
-        if (a->q->reasons)
-            a->q->reasons[i] = (uint8_t)(found[i] >> NUMBER_BITS);
-        found[i] &= NUMBER_MASK;
+    for (size_t i = 0; i < a->n; i++) {
+        size_t max = a->q->max_candidates, n = a->n_candidates[i];
+        uint32_t *found = row_of_candidates(a, i);
+        n = found && n > max ? max : n;
+        if (found && !(a->by_number >> i & 1))
+            sort_by_rank(a->snapshot, found, n);
+        for (size_t k = 0; found && k < n; k++) {
+            if (a->q->reasons) /* of one key */
+                a->q->reasons[k] = (uint8_t)(found[k] & REASON_MASK);
+            found[k] >>= REASON_BITS;
+        }
+        a->q->n_candidates[i] = a->n_candidates[i];
     }
 }
 
@@ -213,7 +202,7 @@ void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
     }
     for (uint64_t m = a->q->n_candidates ? maybe : 0; m; m &= m - 1) {
         size_t k = (size_t)__builtin_ctzll(m);
-        add_candidate(a, slice_number(t, k),
+        add_candidate(a, i, slice_number(t, k),
                       m & -m & by_bits ? TAMIS_HIT : a->why[(t->at + k) % WORD]);
     }
     if (!a->sheet)

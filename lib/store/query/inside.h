@@ -10,25 +10,25 @@ enum { WORD = 64 }; /* keys at a time, and targets of a slice: a bit each */
 struct asking {
     const struct tamis_query *q; /* of so many keys; no targets: all */
     struct tamis_snapshot *snapshot;
-    size_t n_targets;    /* or numbers */
-    struct sheet *sheet; /* NULL: nothing is counted */
-    uint64_t now;        /* origin_clock() for these keys; 0: not asked yet */
-    size_t n_words;      /* of a row of answers */
-    bool bare;           /* nobody looks at hits of columns */
-    bool damaged;        /* pages of columns that failed have taken part */
-    bool each_hit;       /* somebody is told of each segment that may have the key */
-    bool by_number;      /* candidates come in the order of numbers */
-    size_t n_candidates;
-    uint8_t *reasons;  /* of all targets; NULL: nobody asks */
-    uint8_t why[WORD]; /* of targets that were asked with care, by place % WORD */
+    size_t n_targets;     /* or numbers */
+    struct sheet *sheet;  /* NULL: nothing is counted */
+    uint64_t now;         /* origin_clock() for these keys; 0: not asked yet */
+    size_t n_words;       /* of a row of answers */
+    bool bare;            /* nobody looks at hits of columns */
+    bool damaged;         /* pages of columns that failed have taken part */
+    bool each_hit;        /* somebody is told of each segment that may have the key */
+    size_t *n_candidates; /* so far, of each key; if somebody is told of them */
+    uint8_t *reasons;     /* of all targets; NULL: nobody asks */
+    uint8_t why[WORD];    /* of targets that were asked with care, by place % WORD */
     /* The keys at hand, a bit each in masks. */
     const struct tamis_key *keys;
     size_t n;
     uint64_t *rows; /* of these keys; NULL: none */
     uint64_t all;
-    uint64_t plain;  /* of the snapshot's domain, while the store is the same */
-    uint64_t ranged; /* of the plain ones, those that a key range may exclude */
-    uint64_t some;   /* those that a segment may have */
+    uint64_t plain;     /* of the snapshot's domain, while the store is the same */
+    uint64_t ranged;    /* of the plain ones, those that a key range may exclude */
+    uint64_t some;      /* those that a segment may have */
+    uint64_t by_number; /* those whose candidates come in the order of numbers */
     const uint64_t *hash, *prefix;
 };
 
@@ -77,9 +77,6 @@ enum tamis_reason probe_target(struct tamis_snapshot *s, const struct tamis_targ
  * row of answers. Tells reasons, and counts. */
 uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at,
                        uint64_t mask);
-/* Hashes, of one target that has a filter of its own. False: nothing was asked. */
-bool ask_in_one_batch(struct tamis_snapshot *s, const struct tamis_query *q,
-                      size_t *n_absent);
 /* Brings what a probe of a target reads first. */
 void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *t,
                      uint64_t h);
@@ -127,11 +124,14 @@ void ask_dense(struct asking *a, size_t at, size_t n, size_t first);
 
 /* ==== stripes.c: segments that share files ==== */
 
-/* Asks n numbers from `first` on. Their answers begin at place `at`. Answers that no
- * row gives stay as they are. */
+/* Asks n numbers from `first` on: loose ones against which nothing speaks, and columns.
+ * Their answers begin at place `at`. Answers that no row gives stay as they are. */
+void ask_numbers(struct asking *a, size_t at, size_t first, size_t n);
+/* The same of columns. */
 void ask_columns(struct asking *a, size_t at, size_t first, size_t n);
-/* Asks the columns among n targets, at most 64. Returns which of them were asked. */
-uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n);
+/* Asks the columns among n targets, at most 64, but for some of them. Returns which of
+ * them were asked. */
+uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n, uint64_t but);
 /* If all segments are asked: reports the columns that no row answers for as MAYBE. */
 void tell_of_mute_columns(struct asking *a);
 /* How many of these numbers, one after the other, are loose, or answered for by rows?
@@ -152,8 +152,8 @@ void deliver(struct asking *a, size_t i, const struct slice *t, uint64_t absent,
  * looked at one by one: `late` ones are absent, and `sure` ones are to be counted. */
 void deliver_columns(struct asking *a, size_t i, ptrdiff_t at, size_t number,
                      uint64_t absent, uint64_t late, uint64_t sure);
-/* One more segment that may have the key. */
-void add_candidate(struct asking *a, size_t number, enum tamis_reason why);
+/* One more segment that may have key i. */
+void add_candidate(struct asking *a, size_t i, size_t number, enum tamis_reason why);
 /* In the order of their ranks, each with its reason. */
 void finish_candidates(const struct asking *a);
 

@@ -11,9 +11,8 @@
 #include "lib/store/query/inside.h"
 
 enum {
-    FEW = 16,       /* segments */
-    A_RUN = 16,     /* so many numbers that follow each other are a run */
-    FEW_HASHES = 4, /* of one filter: to set up its batch would take longer */
+    FEW = 16,   /* segments whose ranges are compared after their bits */
+    A_RUN = 16, /* so many numbers that follow each other are a run */
 };
 
 /* The reasons of all targets? Those of candidates come with the candidates. */
@@ -56,28 +55,44 @@ static __attribute__((noinline)) uint64_t hits_in_range(const struct tamis_snaps
     return hits;
 }
 
-/* Which of at most 64 keys are absent from all of n targets? False: this cannot tell,
- * or there are candidates to be listed. */
+/* The candidates of key i, whose numbers are in the order of their ranks. */
+static void list_hits(const struct tamis_query *q, size_t i, uint64_t hits)
+{
+    uint32_t *found = q->candidates ? q->candidates + i * q->max_candidates : NULL;
+    size_t n = n_bits(hits);
+    for (size_t k = 0; found && k < q->max_candidates && hits; k++, hits &= hits - 1)
+        found[k] = (uint32_t)__builtin_ctzll(hits);
+    q->n_candidates[i] = n;
+}
+
+/* Which of at most 64 keys are absent from all of n targets? False: this cannot tell.
+ */
 static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_query *q,
                                   size_t n, uint64_t *absent)
 {
-    struct plane room[FEW];
+    struct plane room[WORD];
     const struct plane *planes;
-    uint64_t hash[WORD], hits[WORD], foreign = 0;
+    uint64_t hash[WORD], hits[WORD], other = 0;
     uint64_t epoch = stage_epoch(), all = first_bits(n);
-    if (n > FEW || q->reasons || (!q->targets && (!s->complete || s->n != s->n_loose)))
+    if (n > WORD || q->reasons || (!q->targets && (!s->complete || s->n != s->n_loose)))
         return false;
     /* For a caller that jumps out of the probe: MAYBE. */
     for (size_t i = 0; i < q->n_keys; i++) {
         if (q->absent)
             __atomic_store_n(&q->absent[i], 0, __ATOMIC_RELAXED);
         hash[i] = q->keys[i].hash;
-        foreign |= q->keys[i].tag ^ s->domain.tag;
+        other |= (q->keys[i].tag ^ s->domain.tag) |
+                 (n > FEW && q->keys[i].bytes && s->planes.any_range);
     }
-    if (foreign || !(planes = few_planes(s, q, n, epoch, room)) ||
+    if (other || !(planes = few_planes(s, q, n, epoch, room)) ||
         !snapshot_is_quick(s, q->n_keys))
         return false;
-    s->planes.kernel->probe_tile(planes, n, 0, hash, q->n_keys, NULL, hits);
+    if (n > 1)
+        s->planes.kernel->probe_tile(planes, n, 0, hash, q->n_keys, NULL, hits);
+    else
+        s->planes.kernel->answer_few(planes, hash, q->n_keys, absent);
+    for (size_t i = 0; n == 1 && i < q->n_keys; i++)
+        hits[i] = ~*absent >> i & 1;
     atomic_thread_fence(memory_order_acquire);
     if (__builtin_expect(stage_epoch() != epoch, 0))
         return false;
@@ -87,9 +102,11 @@ static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_q
             hits[i] = hits_in_range(s, q, &q->keys[i], hits[i]);
         if (q->absent)
             q->absent[i] = all & ~hits[i];
+        if (q->n_candidates)
+            list_hits(q, i, hits[i]);
         *absent |= (uint64_t)!hits[i] << i;
     }
-    return !q->n_candidates || *absent == first_bits(q->n_keys);
+    return true;
 }
 
 /* ---- one row is all answers ---- */
@@ -144,8 +161,7 @@ static void asking_begin(struct asking *a, struct tamis_snapshot *s,
         .n_words = bit_words(n),
         .reasons = tells_reasons(q) ? q->reasons : NULL,
         .each_hit = q->reasons || q->n_candidates,
-        .by_number =
-            !s->shared.n_listed || !s->complete || q->keys->tag != s->domain.tag,
+        .by_number = s->shared.n_listed && s->complete ? 0 : UINT64_MAX,
         .keys = q->keys,
         .n = q->n_keys,
         .rows = q->absent,
@@ -159,21 +175,10 @@ static void asking_begin(struct asking *a, struct tamis_snapshot *s,
         bool ranged = plain && key->bytes && s->planes.any_range;
         hash[i] = key->hash;
         a->plain |= (uint64_t)plain << i;
+        a->by_number |= (uint64_t)(key->tag != s->domain.tag) << i;
         a->ranged |= (uint64_t)ranged << i;
         prefix[i] = ranged ? key_prefix(key->bytes, key->n_bytes) : 0;
     }
-}
-
-static void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
-{
-    size_t n_loose = a->snapshot->n_loose;
-    for (size_t some; n && first < n_loose; at += some, first += some, n -= some) {
-        some = n < WORD ? n : WORD;
-        some = some < n_loose - first ? some : n_loose - first;
-        ask_dense(a, at, some, first);
-    }
-    if (n)
-        ask_columns(a, at, first, n);
 }
 
 static void ask_all(struct asking *a)
@@ -224,7 +229,7 @@ static void ask_scattered(struct asking *a, size_t at, size_t n)
         return;
     for (size_t i = 0, some; i < n; i += some) {
         some = n - i < WORD ? n - i : WORD;
-        ask_slice(a, at + i, some, ask_columns_apart(a, at + i, some));
+        ask_slice(a, at + i, some, ask_columns_apart(a, at + i, some, 0));
     }
 }
 
@@ -250,15 +255,17 @@ static uint64_t ask_in_general(struct tamis_snapshot *s, const struct tamis_quer
 {
     struct asking a;
     uint64_t hash[WORD], prefix[WORD];
+    size_t n_candidates[WORD];
     asking_begin(&a, s, q, n, hash, prefix);
+    a.n_candidates = n_candidates;
+    if (q->n_candidates)
+        memset(n_candidates, 0, q->n_keys * sizeof *n_candidates);
     if (q->targets)
         ask_list(&a);
     else
         ask_all(&a);
-    if (q->n_candidates) {
+    if (q->n_candidates)
         finish_candidates(&a);
-        *q->n_candidates = a.n_candidates;
-    }
     return a.all & ~a.some;
 }
 
@@ -295,8 +302,8 @@ static inline bool lists_all(const struct tamis_snapshot *s,
            !t->min_watermark && s->planes.kernel->run_of_targets(t, n) == n;
 }
 
-/* Which of at most 64 keys are absent from all? If somebody asks for reasons or
- * candidates: of one key. */
+/* Which of at most 64 keys are absent from all? If somebody asks for reasons: of
+ * one key. */
 static inline uint64_t ask_keys(struct tamis_snapshot *s, const struct tamis_query *q,
                                 size_t n)
 {
@@ -355,7 +362,7 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
      * the list is of none. */
     if (q.all && q.n_targets && q.n_targets < n)
         n = q.n_targets;
-    size_t step = q.reasons || q.n_candidates ? 1 : WORD;
+    size_t step = q.reasons ? 1 : WORD;
     clear_answers(&q, n,
                   !s                     ? TAMIS_UNKNOWN_SEGMENT
                   : !q.keys && !q.hashes ? TAMIS_MISMATCH
@@ -364,9 +371,6 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "%s", fault), 0;
     if (lists_all(s, &q))
         q.targets = NULL;
-    if (q.hashes && q.n_keys > FEW_HASHES && n == 1 && q.targets && q.absent_from_all &&
-        !q.absent && !q.reasons && ask_in_one_batch(s, &q, &n_absent))
-        return n_absent;
     some = q;
     some.absent_from_all = NULL;
     for (size_t at = 0; at < q.n_keys; at += some.n_keys) {
@@ -410,12 +414,12 @@ size_t tamis_snapshot_query(struct tamis_snapshot *s, const struct tamis_query *
     /* The way of nearly all: up to 64 keys, and a row of bits for each; or one key. */
     if (RARELY(!s || !q) || q->size != sizeof *q || q->n_keys - 1 >= WORD || !q->keys ||
         q->hashes || q->absent_from_all || (q->candidates && !q->n_candidates) ||
-        ((q->reasons || q->n_candidates) && q->n_keys > 1) ||
+        (q->reasons && q->n_keys > 1) ||
         (q->all ? q->targets || q->n_targets : !q->targets || q->n_candidates) ||
         lists_all(s, q))
         return ask_in_parts(s, q, diag);
     if (q->n_candidates)
-        *q->n_candidates = 0;
+        memset(q->n_candidates, 0, q->n_keys * sizeof *q->n_candidates);
     uint64_t absent = ask_keys(s, q, q->all ? s->n : q->n_targets);
     return q->n_keys == 1 ? (size_t)absent : n_bits(absent);
 }

@@ -151,7 +151,7 @@ static uint64_t look_at_hits(struct asking *a, size_t i, const struct window *w,
         if (why == TAMIS_NO_REASON)
             *hits &= ~(m & -m);
         else if (q->n_candidates)
-            add_candidate(a, number, why);
+            add_candidate(a, i, number, why);
         if (a->reasons)
             a->reasons[w->at + (ptrdiff_t)k * WORD + bit] = (uint8_t)why;
     }
@@ -232,7 +232,7 @@ static void tell_of_mute(struct asking *a, size_t i, size_t number,
     if (a->sheet)
         count_one(a->snapshot, &target, *why, false);
     if (a->q->n_candidates)
-        add_candidate(a, number, *why);
+        add_candidate(a, i, number, *why);
 }
 
 /* Tells that columns without an answer may have key i; `all`: that all columns may.
@@ -316,7 +316,19 @@ void ask_columns(struct asking *a, size_t at, size_t first, size_t n)
         ask_windows(a, windows, n_windows);
 }
 
-uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n)
+void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
+{
+    size_t n_loose = a->snapshot->n_loose;
+    for (size_t some; n && first < n_loose; at += some, first += some, n -= some) {
+        some = n < WORD ? n : WORD;
+        some = some < n_loose - first ? some : n_loose - first;
+        ask_dense(a, at, some, first);
+    }
+    if (n)
+        ask_columns(a, at, first, n);
+}
+
+uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n, uint64_t but)
 {
     const struct shared_files *p = &a->snapshot->shared;
     struct window windows[N_WINDOWS];
@@ -328,7 +340,7 @@ uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n)
         const struct tamis_target *t = &a->q->targets[at + i];
         struct window *w = &windows[n_windows];
         size_t number = t->slot - 1U;
-        if (!column_plain(a->snapshot, t) ||
+        if (but >> i & 1 || !column_plain(a->snapshot, t) ||
             !window_at(w, p, stripes_before(p, number), at + i, number, 1) ||
             !meant(w, w->begin, w->living[w->begin]))
             continue;
@@ -362,21 +374,34 @@ size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n)
 
 /* ---- targets in no order ----
  *
- * All columns are asked, or where there are none all loose segments, a page of numbers
- * at a time, into rows of bits of their own, where each target then finds its bit:
+ * All columns, all loose segments, or both are asked, a page of numbers at a time, into
+ * rows of bits of their own, where each target then finds its bit:
  *
  *     targets    7 2 5 ...       absent, by number   0 0 1 0 0 1 0 1 ...
- *     absent     1 1 1 ...                               2     5   7       */
+ *     absent     1 1 1 ...                               2     5   7
+ *
+ * A key that none of them may have, as most keys, is not looked up. */
 
 enum { PAGE_WORDS = 2048 };
 
 struct page {
-    size_t first, n, n_words;
-    bool loose;   /* no columns */
-    bool bare;    /* hits are not looked at: few of these columns are asked for */
-    bool damaged; /* pages that failed took part */
+    size_t begin, end;        /* all numbers that are asked so; */
+    size_t first, n, n_words; /* those of this page */
+    bool bare;     /* hits are not looked at: few of these columns are asked for */
+    bool damaged;  /* pages that failed took part */
+    uint64_t hits; /* keys that some target may have */
+    uint64_t listed[PAGE_WORDS]; /* the numbers that are targets */
     uint64_t rows[PAGE_WORDS];
 };
+
+/* May a target that lies on the page have the key of this row? */
+static bool any_listed(const struct page *p, const uint64_t *absent)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < p->n_words; i++)
+        any |= p->listed[i] & ~absent[i];
+    return any;
+}
 
 /* Asks keys from one on, as many as there is room for. Returns how many. */
 static size_t ask_page(const struct asking *a, struct page *p, size_t from)
@@ -398,11 +423,11 @@ static size_t ask_page(const struct asking *a, struct page *p, size_t from)
     b.ranged = a->ranged >> from & b.all;
     b.rows = p->rows;
     memset(p->rows, 0, b.n * p->n_words * sizeof *p->rows);
-    for (size_t i = 0; p->loose && i < p->n; i += WORD)
-        ask_dense(&b, i, p->n - i < WORD ? p->n - i : WORD, p->first + i);
-    if (!p->loose)
-        ask_columns(&b, 0, p->first, p->n);
+    ask_numbers(&b, 0, p->first, p->n);
     p->damaged = b.damaged;
+    p->hits = 0;
+    for (size_t k = 0; k < b.n; k++)
+        p->hits |= (uint64_t)any_listed(p, p->rows + k * p->n_words) << k;
     return b.n;
 }
 
@@ -432,8 +457,39 @@ static bool loose_plain(const struct tamis_snapshot *s, const struct tamis_targe
     return target_loose(s, t) && !t->min_watermark;
 }
 
-/* n targets that lie on a page, for some keys from one on; at first those that lie on
- * none, too. */
+static bool asked_by_page(const struct tamis_snapshot *s, const struct page *p,
+                          const struct tamis_target *t)
+{
+    return !((t->snapshot ^ s->serial) | t->min_watermark | t->refusal) &
+           (t->slot - 1U - p->begin < p->end - p->begin);
+}
+
+/* Asks those of n targets that no page answers. */
+static void ask_off_pages(struct asking *a, size_t place, size_t n, uint64_t on_pages)
+{
+    if (on_pages != first_bits(n))
+        ask_slice(a, place, n, on_pages | ask_columns_apart(a, place, n, on_pages));
+}
+
+/* Lists n targets that lie on the page. `first`: asks the others. */
+static void list_targets(struct asking *a, struct page *p, size_t place, size_t n,
+                         bool first)
+{
+    const struct tamis_target *t = a->q->targets + place;
+    uint64_t on_pages = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t number = t[i].slot - 1U - p->first;
+        bool on_page = asked_by_page(a->snapshot, p, &t[i]);
+        on_pages |= (uint64_t)on_page << i;
+        if (on_page && number < p->n)
+            p->listed[number / WORD] |= UINT64_C(1) << number % WORD;
+    }
+    if (first)
+        ask_off_pages(a, place, n, on_pages);
+}
+
+/* n targets that lie on the page, for some keys from one on. `first`: asks the others.
+ */
 static void look_up_slice(struct asking *a, const struct page *p, size_t place,
                           size_t n, size_t from, size_t n_keys, bool first)
 {
@@ -443,17 +499,17 @@ static void look_up_slice(struct asking *a, const struct page *p, size_t place,
     slice_begin(&t, a, place, n);
     for (size_t i = 0; i < n; i++) {
         size_t number = t.targets[i].slot - 1U - p->first;
-        on_pages |= (uint64_t)(p->loose ? loose_plain(a->snapshot, &t.targets[i])
-                                        : column_plain(a->snapshot, &t.targets[i]))
-                    << i;
+        on_pages |= (uint64_t)asked_by_page(a->snapshot, p, &t.targets[i]) << i;
         here |= (uint64_t)(number < p->n) << i;
         at[i] = number < p->n ? (uint32_t)number : 0;
     }
-    if (first && on_pages != t.asked)
-        ask_slice(a, place, n, on_pages);
+    if (first)
+        ask_off_pages(a, place, n, on_pages);
     t.asked = on_pages & here;
     for (size_t k = 0; k < n_keys; k++) {
-        uint64_t absent = look_up(p->rows + k * p->n_words, at, n) & t.asked, late = 0;
+        uint64_t absent = t.asked, late = 0;
+        if (p->hits >> k & 1)
+            absent &= look_up(p->rows + k * p->n_words, at, n);
         if (a->reasons || (p->bare && (p->damaged || a->keys[from + k].bytes)))
             late = look_again(a, from + k, &t, t.asked & ~absent);
         deliver(a, from + k, &t, absent | late, 0, absent);
@@ -491,13 +547,13 @@ static bool lists_loose(const struct asking *a, size_t at, size_t n)
     const struct tamis_snapshot *s = a->snapshot;
     uint64_t epoch = stage_epoch(), ready = UINT64_MAX;
     size_t n_listed = 0;
-    if (s->n_loose > 2 * n)
+    if (!s->n_loose || s->n_loose > 2 * n)
         return false;
     for (size_t i = 0; i < s->n_loose; i += WORD)
         ready &= planes_are_ready(&s->planes, i, epoch) | ~first_bits(s->n_loose - i);
     for (size_t i = 0; i < n && ready == UINT64_MAX; i++)
         n_listed += loose_plain(s, &a->q->targets[at + i]);
-    return 2 * n_listed > s->n_loose;
+    return 2 * n_listed >= s->n_loose;
 }
 
 /* The columns that are asked, *begin .. *end - 1. False: each is better asked by
@@ -518,21 +574,38 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
 {
     const struct tamis_snapshot *s = a->snapshot;
     struct page p;
-    p.loose = !s->shared.n_stripes;
-    size_t begin = p.loose ? 0 : s->n_loose, end = p.loose ? s->n_loose : s->n;
+    p.begin = s->n_loose;
+    p.end = s->n;
     if (n < 3 || a->plain != a->all || a->sheet)
         return false;
-    if (p.loose ? !lists_loose(a, at, n) : !lists_columns(a, at, n, &begin, &end))
+    bool columns = s->shared.n_stripes && lists_columns(a, at, n, &p.begin, &p.end);
+    bool loose = lists_loose(a, at, n);
+    if (columns && loose) /* together, if few columns lie in between */
+        loose = lines_of_numbers(&s->shared, s->n_loose, p.begin) <= n / 16 + 1;
+    if (!loose && !columns)
         return false;
-    p.bare = !p.loose && n < (end - begin) / 4;
-    for (p.first = begin; p.first < end; p.first += p.n) {
-        p.n = end - p.first < PAGE_WORDS * WORD ? end - p.first : PAGE_WORDS * WORD;
+    p.begin = loose ? 0 : p.begin;
+    p.end = columns ? p.end : s->n_loose;
+    p.bare = columns && n < (p.end - p.begin) / 4;
+    for (p.first = p.begin; p.first < p.end; p.first += p.n) {
+        p.n = p.end - p.first;
+        p.n = p.n < PAGE_WORDS * WORD ? p.n : PAGE_WORDS * WORD;
         p.n_words = bit_words(p.n);
+        /* Each target of one key is looked up at once, as soon as it is seen. */
+        bool lists = a->n > 1 || !(a->rows || a->reasons || p.bare);
+        bool first = p.first == p.begin;
+        memset(p.listed, lists ? 0 : 0xff, p.n_words * sizeof *p.listed);
+        for (size_t i = 0; lists && i < n; i += WORD)
+            list_targets(a, &p, at + i, n - i < WORD ? n - i : WORD, first);
         for (size_t from = 0, some; from < a->n; from += some) {
             some = ask_page(a, &p, from);
+            if (!a->rows && !a->reasons && !p.bare) {
+                a->some |= p.hits << from; /* nobody asks which */
+                continue;
+            }
             for (size_t i = 0; i < n; i += WORD)
                 look_up_slice(a, &p, at + i, n - i < WORD ? n - i : WORD, from, some,
-                              from == 0 && p.first == begin);
+                              first && !lists);
         }
     }
     return true;

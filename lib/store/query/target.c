@@ -171,20 +171,6 @@ void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *
         prefetch_answerer(&p, h);
 }
 
-bool ask_in_one_batch(struct tamis_snapshot *s, const struct tamis_query *q,
-                      size_t *n_absent)
-{
-    struct answerer p;
-    uint64_t now = look_at_store(s);
-    find_answerer(&p, s, q->targets, q->tag);
-    if (!p.filter || counters_on(&s->counts))
-        return false;
-    *n_absent =
-        filter_probe_batch_from(p.filter, q->targets->min_watermark, now, q->tag,
-                                q->hashes, q->n_keys, q->absent_from_all, NULL);
-    return true;
-}
-
 /* ---- the ways in ---- */
 
 /* `now`: as from look_at_store(); 0: the time is read if a filter asks for it. */

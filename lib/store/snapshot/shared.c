@@ -552,8 +552,18 @@ uint32_t segment_rank(const struct tamis_snapshot *s, size_t index)
     struct column col;
     if (index < s->n_loose)
         return s->entries[index]->rank;
-    struct seat seat = segment_seat(s, index);
-    return seat_describe(&seat, &col) == 0 ? le32_get(col.disk.rank) : UINT32_MAX;
+    const struct shared_view *v = view_of_number(s, index);
+    if (!v || !v->pack)
+        return UINT32_MAX;
+    uint32_t column = (uint32_t)(index - v->base);
+    _Atomic uint32_t *known = &v->pack->ranks[column];
+    uint32_t rank = ~atomic_load_explicit(known, memory_order_relaxed);
+    if (rank == UINT32_MAX &&
+        pack_describe(v->pack->filter, column, false, &col) == 0) {
+        rank = le32_get(col.disk.rank);
+        atomic_store_explicit(known, ~rank, memory_order_relaxed);
+    }
+    return rank;
 }
 
 /* ---- names and facts ---- */
