@@ -4,6 +4,7 @@
 
 /* XXH3 alone: compiled into the loop. */
 #define XXH_INLINE_ALL
+#include <xxhash.h>
 
 static size_t least(size_t a, size_t b)
 {
