@@ -83,9 +83,22 @@ bool stage_take_page(const struct stage *s, const uint8_t *live,
     return true;
 }
 
+/* Entry i of a page of digests, where nothing is remembered: out of the very copy that
+ * was checked. */
+static __attribute__((noinline)) bool digest_in_copy(const struct stage *s,
+                                                     const uint8_t *live,
+                                                     uint64_t expected, uint64_t i,
+                                                     uint64_t *found, bool *certain)
+{
+    uint8_t copy[PAGE_BYTES];
+    bool good =
+        stage_take_page(s, live, copy, certain) && page_digest(copy) == expected;
+    *found = digest_at(copy, i);
+    return good;
+}
+
 /* The digest of thing `i`, entry i of this level, if the page that has it is good, and
- * those above it up to the root. Out of the very copy that was checked, where nothing
- * is remembered. */
+ * those above it up to the root. */
 static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t level,
                       uint64_t i, uint64_t *found, bool *certain)
 {
@@ -97,7 +110,6 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
     uint64_t bit = t->offset[level] / PAGE_BYTES + page;
     const uint8_t *live = s->digests + t->offset[level];
     bool memory = s->mode != TAMIS_CHECK_STRICT;
-    uint8_t copy[PAGE_BYTES];
     if (memory && bit_get(s->good_digests, bit)) {
         *found = digest_at(live, i);
         return true;
@@ -105,13 +117,11 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
     if (!digest_of(s, t, level + 1, page, &expected, certain))
         return false;
     live += page * PAGE_BYTES;
-    if (!memory && !stage_take_page(s, live, copy, certain))
-        return false;
-    live = memory ? live : copy;
+    if (!memory)
+        return digest_in_copy(s, live, expected, i % DIGESTS_PER_PAGE, found, certain);
     if (page_digest(live) != expected)
         return false;
-    if (memory)
-        atomic_fetch_or(&s->good_digests[bit / 64], UINT64_C(1) << (bit % 64));
+    atomic_fetch_or(&s->good_digests[bit / 64], UINT64_C(1) << (bit % 64));
     *found = digest_at(live, i % DIGESTS_PER_PAGE);
     return true;
 }
@@ -216,7 +226,7 @@ static uint32_t page_set(struct stage *s, uint64_t page, uint64_t what)
 }
 
 /* Counts a page that was unknown, or known as good, until now. */
-static void floors_count_page(const struct stage *s, bool first, bool damaged)
+static void stage_count_page(const struct stage *s, bool first, bool damaged)
 {
     for (struct page_counts *c = s->counts; c; c = c->sum) {
         atomic_fetch_add_explicit(&c->n_checked, first, memory_order_relaxed);
@@ -233,7 +243,7 @@ void stage_mark_bad(struct stage *s, uint64_t page)
         atomic_fetch_add(&trust_clock, CLOCK_BAD);
     uint32_t before = page_set(s, page, PAGE_BAD);
     if (!(before & PAGE_BAD))
-        floors_count_page(s, !before, true);
+        stage_count_page(s, !before, true);
 }
 
 /* Sets a state, unless more is known, or a page was found bad meanwhile. */
@@ -254,7 +264,7 @@ static void mark_good(struct stage *s, uint64_t page)
 {
     if (page_set(s, page, PAGE_GOOD))
         return; /* bad beats good, whichever thread found it */
-    floors_count_page(s, true, false);
+    stage_count_page(s, true, false);
     if (page < s->n_first_pages && count_good(&s->n_first_good, s->n_first_pages))
         raise_state(s, stage_number(s, FIRST_LANE));
     if (count_good(&s->n_good, s->n_pages))

@@ -40,8 +40,8 @@ struct tamis_edit_options {
  * tamis_store_orphans() returns ERR_BUSY. It waits while one of these runs, or while
  * another process removes files that dead edits left. The first edit of a process in a
  * store removes them if no other edit is under way: all filters that the catalog does
- * not name, unless one is another store's. The diag then says how many filters, lists
- * and packs went, with code 0 if the begin succeeds; no abort brings them back.
+ * not name, unless one is another store's. The diag then says how many files went,
+ * with code 0 if the begin succeeds; no abort brings them back.
  * ERR_BUSY: the wait is over. ERR_READ_ONLY, ERR_REPLACED, ERR_FORKED; ERR_NETWORK: the
  * store lies on a network file system; ERR_RANGE; ENOMEM. */
 int tamis_edit_begin(struct tamis_store *store, const struct tamis_edit_options *opt,
@@ -332,9 +332,10 @@ int tamis_edit_reconcile(struct tamis_edit *edit, struct tamis_snapshot *snapsho
  * as it does after a process that died in this call. ERR_BUSY: the wait for another
  * commit is over, or a writer has an unsealed segment open that is to go. Then the
  * edit stays: commit it again, or abort it. ERR_VERSION: a newer version has marked the
- * store as not to be written. ERR_TOO_LARGE: a snapshot has not so many numbers: repack.
- * ERR_DAMAGED: a new pack cannot be read; or segments were to go of a pack without good
- * tombstones, or on which the catalog does not agree: confirm the list, or repair first.
+ * store as not to be written. ERR_TOO_LARGE: a snapshot has not so many numbers:
+ * repack. ERR_DAMAGED: a new pack cannot be read; or segments were to go of a pack
+ * without good tombstones, or on which the catalog does not agree: confirm the list, or
+ * repair first.
  *
  * The outcome is unknown only if the disk fails or is full while the catalog's last
  * page is written, or before if no reader's slot is free (ERR_CATALOG, EIO, ENOSPC). It

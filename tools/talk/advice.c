@@ -89,7 +89,7 @@ static const struct {
     {TAMIS_ERR_POISONED, "run it again"},
     {TAMIS_ERR_REPLACED,
      "end every process that has it open, then look what 'tamis ls' says"},
-    {TAMIS_ERR_TOO_LARGE, "split the segment"},
+    {TAMIS_ERR_TOO_LARGE, "split the segment, or repack the store"},
     {TAMIS_ERR_CATALOG, "'tamis repair STORE --dry-run' says whether it is damaged"},
     {ENOENT, "check the path"},
     {ENOTDIR, "check the path"},

@@ -412,30 +412,34 @@ static bool is_listed(struct catalog_txn *t, const struct edit_op *op)
            memcmp(r.uuid, op->uuid, UUID_BYTES) == 0;
 }
 
-/* A snapshot numbers records and columns, dropped ones, too; no more than *n. */
-static int numbers_needed(struct catalog_txn *t, const struct listings *l, uint64_t *n,
-                          struct tamis_diag *diag)
+/* A snapshot numbers records and columns, dropped ones, too; here up to 126 more are
+ * counted, and columns of packs on which the catalog does not agree. */
+static int check_numbers(struct catalog_txn *t, const struct listings *l,
+                         struct tamis_diag *diag)
 {
-    int rc = catalog_count_records(t, n, diag);
-    *n += 63; /* the columns of a pack begin at a multiple of 64 */
+    uint64_t n;
+    int rc = catalog_count_records(t, &n, diag);
+    n += 63; /* the columns of a pack begin at a multiple of 64 */
     for (size_t i = 0; i < l->n; i++)
         if (!listed_is_gone(&l->all[i]))
-            *n += bit_words(l->all[i].now.n_columns) * 64;
-    return rc;
+            n += bit_words(l->all[i].now.n_columns) * 64;
+    if (rc || n >> NUMBER_BITS == 0)
+        return rc;
+    return diag_fail(diag, TAMIS_ERR_TOO_LARGE, t->catalog->path,
+                     "segments and columns of packs, dropped ones, too, would be more "
+                     "than the %u that a snapshot can number",
+                     (1U << NUMBER_BITS) - 1);
 }
 
 static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
     struct apply *a = ctx;
     const struct tamis_edit *e = a->edit;
-    uint64_t before = 0, after = 0;
     bool forgiven = false;
     int rc = 0;
     a->diag = diag;
     apply_reset(a);
     rc = listings_load(&a->list, t, diag);
-    if (!rc)
-        rc = numbers_needed(t, &a->list, &before, diag);
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         a->op = e->ops[i];
         if (a->op->kind == EDIT_PUT)
@@ -455,14 +459,7 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     if (!rc)
         rc = listings_write(&a->list, diag);
     if (!rc)
-        rc = numbers_needed(t, &a->list, &after, diag);
-    if (!rc && after > before && after >> NUMBER_BITS)
-        rc =
-            diag_fail(diag, TAMIS_ERR_TOO_LARGE, e->catalog->path,
-                      "segments and columns of packs, dropped ones, too, would be more "
-                      "than the %u that a snapshot can number: 'tamis pack --repack' "
-                      "first, or part the store",
-                      (1U << NUMBER_BITS) - 1);
+        rc = check_numbers(t, &a->list, diag);
     if (!rc && (a->doubtful || forgiven))
         rc = catalog_set_complete(t, false, diag);
     /* A copy may have been attached before, as well as after, its UUID was dropped. */

@@ -107,12 +107,12 @@ static inline size_t slice_number(const struct slice *t, size_t i)
     return t->targets ? t->targets[i].slot - 1U : t->first + i;
 }
 
-/* Has a column of its own, against which nothing speaks? */
-static inline bool column_plain(const struct tamis_snapshot *s,
-                                const struct tamis_target *t)
+/* Is nothing asked of it but its bits, and its number in begin .. end - 1? */
+static inline bool plain_between(const struct tamis_snapshot *s,
+                                 const struct tamis_target *t, size_t begin, size_t end)
 {
     return !((t->snapshot ^ s->serial) | t->min_watermark | t->refusal) &
-           (t->slot > s->n_loose) & (t->slot <= s->n);
+           (t->slot - 1U - begin < end - begin);
 }
 
 void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n);

@@ -122,7 +122,7 @@ static enum tamis_reason reason_of_hit(const struct stripe *t, uint32_t column,
 {
     uint32_t of_pack = t->band->first_column + column;
     enum tamis_reason why =
-        damaged ? pack_probe_column(t->view->pack->filter, t->band, column, key->hash)
+        damaged ? pack_probe_column(t->view->open->filter, t->band, column, key->hash)
                 : TAMIS_HIT;
     return column_hit(t->view, of_pack, why, key, by_range);
 }
@@ -340,7 +340,8 @@ uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n, uint64_t but)
         const struct tamis_target *t = &a->q->targets[at + i];
         struct window *w = &windows[n_windows];
         size_t number = t->slot - 1U;
-        if (but >> i & 1 || !column_plain(a->snapshot, t) ||
+        if (but >> i & 1 ||
+            !plain_between(a->snapshot, t, a->snapshot->n_loose, a->snapshot->n) ||
             !window_at(w, p, stripes_before(p, number), at + i, number, 1) ||
             !meant(w, w->begin, w->living[w->begin]))
             continue;
@@ -382,7 +383,7 @@ size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n)
  *
  * A key that none of them may have, as most keys, is not looked up. */
 
-enum { PAGE_WORDS = 2048 };
+enum { PAGE_WORDS = 1024 };
 
 struct page {
     size_t begin, end;        /* all numbers that are asked so; */
@@ -452,18 +453,6 @@ static uint64_t look_again(struct asking *a, size_t i, const struct slice *t,
     return absent;
 }
 
-static bool loose_plain(const struct tamis_snapshot *s, const struct tamis_target *t)
-{
-    return target_loose(s, t) && !t->min_watermark;
-}
-
-static bool asked_by_page(const struct tamis_snapshot *s, const struct page *p,
-                          const struct tamis_target *t)
-{
-    return !((t->snapshot ^ s->serial) | t->min_watermark | t->refusal) &
-           (t->slot - 1U - p->begin < p->end - p->begin);
-}
-
 /* Asks those of n targets that no page answers. */
 static void ask_off_pages(struct asking *a, size_t place, size_t n, uint64_t on_pages)
 {
@@ -479,7 +468,7 @@ static void list_targets(struct asking *a, struct page *p, size_t place, size_t 
     uint64_t on_pages = 0;
     for (size_t i = 0; i < n; i++) {
         size_t number = t[i].slot - 1U - p->first;
-        bool on_page = asked_by_page(a->snapshot, p, &t[i]);
+        bool on_page = plain_between(a->snapshot, &t[i], p->begin, p->end);
         on_pages |= (uint64_t)on_page << i;
         if (on_page && number < p->n)
             p->listed[number / WORD] |= UINT64_C(1) << number % WORD;
@@ -499,7 +488,8 @@ static void look_up_slice(struct asking *a, const struct page *p, size_t place,
     slice_begin(&t, a, place, n);
     for (size_t i = 0; i < n; i++) {
         size_t number = t.targets[i].slot - 1U - p->first;
-        on_pages |= (uint64_t)asked_by_page(a->snapshot, p, &t.targets[i]) << i;
+        on_pages |=
+            (uint64_t)plain_between(a->snapshot, &t.targets[i], p->begin, p->end) << i;
         here |= (uint64_t)(number < p->n) << i;
         at[i] = number < p->n ? (uint32_t)number : 0;
     }
@@ -520,11 +510,12 @@ static void look_up_slice(struct asking *a, const struct page *p, size_t place,
 static size_t range_of_columns(const struct asking *a, size_t at, size_t n,
                                size_t *first, size_t *end)
 {
+    const struct tamis_snapshot *s = a->snapshot;
     const struct tamis_target *t = &a->q->targets[at];
     size_t n_columns = 0;
     *first = *end = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!column_plain(a->snapshot, &t[i]))
+        if (!plain_between(s, &t[i], s->n_loose, s->n))
             continue;
         *first = !n_columns || t[i].slot - 1 < *first ? t[i].slot - 1 : *first;
         *end = t[i].slot > *end ? t[i].slot : *end;
@@ -552,7 +543,7 @@ static bool lists_loose(const struct asking *a, size_t at, size_t n)
     for (size_t i = 0; i < s->n_loose; i += WORD)
         ready &= planes_are_ready(&s->planes, i, epoch) | ~first_bits(s->n_loose - i);
     for (size_t i = 0; i < n && ready == UINT64_MAX; i++)
-        n_listed += loose_plain(s, &a->q->targets[at + i]);
+        n_listed += plain_between(s, &a->q->targets[at + i], 0, s->n_loose);
     return 2 * n_listed >= s->n_loose;
 }
 

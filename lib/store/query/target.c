@@ -238,7 +238,8 @@ probe_after_look(struct tamis_snapshot *s, const struct tamis_target *t,
         key->tag != s->domain.tag || !plane_is_ready(s, t->slot - 1, clock / CLOCK_BAD))
         return probe_and_count(s, t, key, why, 0);
     struct watched_plane *p = &s->planes.watched[t->slot];
-    atomic_store_explicit(&p->trusted, clock, memory_order_release);
+    if (!t->min_watermark) /* the others come here each time */
+        atomic_store_explicit(&p->trusted, clock, memory_order_release);
     return s->watch.answer(&s->watch, t, key, why, p, clock);
 }
 

@@ -54,7 +54,8 @@ void planes_free(struct planes *p)
  * counts, for ever. Until then a segment has the widest range. */
 static void heed_range(struct planes *p, const struct entry *e, size_t index)
 {
-    if (!e->has_range || e->state != RECORD_SEALED)
+    if (!e->has_range || e->state != RECORD_SEALED || range_end(p->first, index) ||
+        range_end(p->last, index) != UINT64_MAX)
         return;
     struct piece first = entry_first(e), last = entry_last(e);
     atomic_store_explicit(&p->first[index], key_prefix(first.at, first.n),

@@ -258,7 +258,7 @@ TEST_OF_SCENES(more_columns_than_numbers)
     steps("bare a");
     for (unsigned first = 1; first < 2; first--) {
         OK(catalog_write(opened()->catalog, NULL, 0, put_packs, &first, NULL, NULL));
-        steps(first ? "bare b" : "fails TOO_LARGE bare c; told pack --repack; drop a");
+        steps(first ? "bare b" : "fails TOO_LARGE bare c; told can number");
     }
 }
 
