@@ -143,10 +143,4 @@ static inline bool magic_is_draft_file(const void *bytes)
            magic_is(bytes, MAGIC_OF("T", "P", "D"));
 }
 
-/* Does a meta record of its catalogs? */
-static inline bool magic_is_draft_store(const void *bytes)
-{
-    return magic_is(bytes, MAGIC_OF("T", "S", "T"));
-}
-
 #endif

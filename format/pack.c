@@ -5,7 +5,7 @@
 
 _Static_assert(sizeof(struct band_disk) == BAND_BYTES, "SPEC.md section 17.1");
 _Static_assert(sizeof(struct column_disk) == COLUMN_HEAD_BYTES &&
-                   offsetof(struct column, strings) == COLUMN_HEAD_BYTES,
+                   offsetof(struct facts, strings) == COLUMN_HEAD_BYTES,
                "SPEC.md section 17.2");
 _Static_assert(sizeof(struct index_disk) == INDEX_HEAD_BYTES, "SPEC.md section 17.2");
 _Static_assert(INDEX_HEAD_BYTES + COLUMN_MAX_BYTES + 2 <= PAGE_BYTES &&
@@ -50,22 +50,14 @@ void band_encode(const struct band *b, uint8_t out[BAND_BYTES])
 
 #define AT(code, member) VERDICT_AT(VERDICT_##code, struct band_disk, member)
 
-/* Where the entry before ends: the first column after it, the first byte after its
- * rows, which lie within the stage. */
-static void band_end(const struct band *b, uint64_t *rows, uint32_t *column)
-{
-    *rows = b ? b->rows_offset + band_bytes(b) : 0;
-    *column = b ? b->first_column + b->n_columns : 0;
-}
-
 static struct verdict band_check(const struct band_disk *d, const struct commit *c,
                                  uint32_t i, const struct band *before,
                                  const struct band *b)
 {
     const struct stage_desc *rows = &c->stages[PACK_ROWS];
-    uint64_t begin;
-    uint32_t first;
-    band_end(before, &begin, &first);
+    /* The first byte after the rows of the band before, which lie within the stage. */
+    uint64_t begin = before ? before->rows_offset + band_bytes(before) : 0;
+    uint32_t first = before ? before->first_column + before->n_columns : 0;
     if (b->geometry.n_blocks < 1 || b->geometry.n_blocks > MAX_BLOCKS)
         return AT(RANGE, n_blocks);
     if (b->geometry.lanes < 1 || b->geometry.lanes > MAX_LANES)
@@ -131,7 +123,7 @@ static uint8_t *add_piece(uint8_t *to, struct piece piece)
     return to + piece.n;
 }
 
-void column_set_strings(struct column *c, struct piece name, struct piece binding,
+void column_set_strings(struct facts *c, struct piece name, struct piece binding,
                         struct piece first, struct piece last)
 {
     c->disk.name_bytes = (uint8_t)name.n;
@@ -143,7 +135,7 @@ void column_set_strings(struct column *c, struct piece name, struct piece bindin
 }
 
 /* Rules K2 to K13. */
-static struct verdict column_check(const struct column *col, const struct band *bands,
+static struct verdict column_check(const struct facts *col, const struct band *bands,
                                    uint32_t n_bands)
 {
     const struct column_disk *d = &col->disk;
@@ -185,7 +177,7 @@ static struct verdict column_check(const struct column *col, const struct band *
  * them. */
 struct verdict column_decode(const uint8_t *in, size_t n_bytes,
                              const struct band *bands, uint32_t n_bands,
-                             struct column *col)
+                             struct facts *col)
 {
     struct verdict v = AT(SHORT, name_bytes);
     size_t n = n_bytes < COLUMN_MAX_BYTES ? n_bytes : COLUMN_MAX_BYTES;

@@ -89,7 +89,7 @@ struct column_disk {
 };
 
 /* An entry as in the file, checked, and what follows from where it is. */
-struct column {
+struct facts {
     struct column_disk disk;
     uint8_t strings[COLUMN_MAX_BYTES - COLUMN_HEAD_BYTES];
     uint32_t band, place;
@@ -108,23 +108,23 @@ static inline uint64_t place_offset(uint32_t n_bands, uint32_t column)
     return n_bands * (uint64_t)BAND_BYTES + column * (uint64_t)PLACE_BYTES;
 }
 
-static inline struct piece column_name(const struct column *c)
+static inline struct piece column_name(const struct facts *c)
 {
     return (struct piece){c->strings, c->disk.name_bytes};
 }
 
-static inline struct piece column_binding(const struct column *c)
+static inline struct piece column_binding(const struct facts *c)
 {
     return (struct piece){c->strings + c->disk.name_bytes, c->disk.binding_bytes};
 }
 
-static inline struct piece column_first(const struct column *c)
+static inline struct piece column_first(const struct facts *c)
 {
     struct piece before = column_binding(c);
     return (struct piece){before.at + before.n, le16_get(c->disk.first_bytes)};
 }
 
-static inline struct piece column_last(const struct column *c)
+static inline struct piece column_last(const struct facts *c)
 {
     struct piece before = column_first(c);
     return (struct piece){before.at + before.n, le16_get(c->disk.last_bytes)};
@@ -145,12 +145,12 @@ struct verdict band_decode(const uint8_t in[BAND_BYTES], const struct commit *c,
 uint32_t band_of_column(const struct band *bands, uint32_t n_bands, uint32_t column);
 
 /* Puts the strings behind a head, with their lengths. */
-void column_set_strings(struct column *c, struct piece name, struct piece binding,
+void column_set_strings(struct facts *c, struct piece name, struct piece binding,
                         struct piece first, struct piece last);
 /* Decodes an entry of exactly n_bytes, in a pack of these bands. */
 struct verdict column_decode(const uint8_t *in, size_t n_bytes,
                              const struct band *bands, uint32_t n_bands,
-                             struct column *col);
+                             struct facts *col);
 
 /* ---- pages of the table of columns ---- */
 

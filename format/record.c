@@ -76,7 +76,7 @@ struct verdict meta_decode(const uint8_t *in, size_t n_bytes, struct meta *m)
     if (n_bytes < sizeof d)
         return (struct verdict){VERDICT_SHORT, (uint32_t)n_bytes, "meta"};
     memcpy(&d, in, sizeof d);
-    if (magic_is_draft_store(d.magic))
+    if (magic_is(d.magic, MAGIC_OF("T", "S", "T"))) /* the first draft's */
         return AT(DRAFT, magic);
     if (!magic_is(d.magic, MAGIC_STORE))
         return AT(MAGIC, magic);

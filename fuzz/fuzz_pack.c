@@ -180,7 +180,7 @@ static void field_seen(void *ctx, const struct tamis_field *field)
 static void look_up(struct tamis_filter *f, bool checked, bool verified, bool good)
 {
     uint32_t n = now.commit.stages[PACK_ROWS].n_columns;
-    struct column col, found;
+    struct facts col, found;
     for (uint32_t i = 0; exact && now.bands && i < n; i++) {
         int rc = pack_describe(f, i, i % 2, &col);
         const uint8_t *entry = second_entry(&now, i);

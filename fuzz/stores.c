@@ -66,7 +66,7 @@ void record_of_packed(struct tamis_store *store, const char *name, struct record
     struct tamis_pack_info info;
     struct tamis_filter_info pack;
     struct tamis_target t;
-    struct column col;
+    struct facts col;
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
     MUST(tamis_snapshot_pack_info(s, 0, &info) == 0);
     MUST(tamis_filter_info(info.pack, &pack, NULL) == 0);

@@ -422,7 +422,7 @@ static bool read_index(struct reading *r, uint32_t page, struct index_page *p)
 }
 
 static int read_entry(struct view *v, const struct index_page *p, uint32_t page,
-                      uint32_t slot, struct column *out)
+                      uint32_t slot, struct facts *out)
 {
     struct piece item = {NULL, 0};
     if (p->level == 0 && slot < p->n)
@@ -534,7 +534,7 @@ static bool guide_leads(struct view *v, struct reading *r, struct piece name,
 /* Searches from the last page, which is above all others, down to an entry. The page
  * above has the names `low` for this page, and `high` for the next, if there is one. */
 static int find_entry(struct view *v, struct reading *r, struct piece name,
-                      struct column *out)
+                      struct facts *out)
 {
     uint32_t page, n, level = 1;
     struct piece low, high, least;
@@ -564,7 +564,7 @@ static int find_entry(struct view *v, struct reading *r, struct piece name,
 }
 
 static int find_column(struct view *v, struct reading *r, uint32_t column,
-                       struct column *out)
+                       struct facts *out)
 {
     struct le32 place;
     struct index_page p;
@@ -585,7 +585,7 @@ static int find_column(struct view *v, struct reading *r, uint32_t column,
 /* Finds a column by its name, or else by its number. A page that is lost meanwhile has
  * the guard's ones, which no check has seen: then all is read again from copies. */
 static int find_either(struct view *v, struct piece name, uint32_t column, bool copies,
-                       struct column *out)
+                       struct facts *out)
 {
     struct reading r;
     if (!v->bands)
@@ -598,13 +598,12 @@ static int find_either(struct view *v, struct piece name, uint32_t column, bool 
 }
 
 int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes, bool anew,
-              struct column *out)
+              struct facts *out)
 {
     return find_either(view_of(f), (struct piece){name, name_bytes}, 0, anew, out);
 }
 
-int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
-                  struct column *out)
+int pack_describe(struct tamis_filter *f, uint32_t column, bool anew, struct facts *out)
 {
     return find_either(view_of(f), (struct piece){NULL, 0}, column, anew, out);
 }
@@ -616,7 +615,7 @@ static int read_entries(struct view *v, uint32_t *page, pack_column_fn *fn, void
 {
     struct reading r;
     struct index_page p;
-    struct column col[2]; /* this one, and the one before */
+    struct facts col[2]; /* this one, and the one before */
     uint32_t n = 0;
     reading_begin(&r, v, true);
     for (*page = 0; *page < r.pages->n_pages; ++*page) {
@@ -651,10 +650,10 @@ int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx)
 
 /* Is the entry found by its name and by its number? If all entries are, no name leads
  * past its entry, and each column has one entry. */
-static int judge_entry(void *ctx, const struct column *col)
+static int judge_entry(void *ctx, const struct facts *col)
 {
     struct view *v = ctx;
-    struct column by_name, by_number;
+    struct facts by_name, by_number;
     uint32_t number = le32_get(col->disk.column);
     bool good =
         find_either(v, column_name(col), 0, false, &by_name) == 0 &&
@@ -740,7 +739,7 @@ static void judge_block(struct tamis_filter *f, const struct band *b, uint64_t i
 static int own_blocks_of(struct tamis_filter *f, const struct band *b,
                          struct own_blocks *own)
 {
-    struct column col;
+    struct facts col;
     for (uint32_t c = 0; c < b->n_columns; c++) {
         int rc = pack_describe(f, b->first_column + c, true, &col);
         if (rc)

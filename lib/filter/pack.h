@@ -64,17 +64,12 @@ struct key_rows {
     const uint8_t *at[KEY_ROWS];
 };
 
-static inline const uint8_t *pack_block(const struct band_rows *b, uint32_t lane,
-                                        uint64_t h)
-{
-    uint64_t block = lane * b->n_blocks + geometry_block(h, b->n_blocks);
-    return b->bits + block * b->block_bytes;
-}
-
 static inline void pack_fetch_lane(const struct band_rows *b, uint32_t lane, uint64_t h,
                                    const uint8_t **rows)
 {
-    b->kernel->fetch_rows(pack_block(b, lane, h), b->row_bytes, b->words, h, rows);
+    uint64_t block = lane * b->n_blocks + geometry_block(h, b->n_blocks);
+    b->kernel->fetch_rows(b->bits + block * b->block_bytes, b->row_bytes, b->words, h,
+                          rows);
 }
 
 static inline void pack_fetch_rows(const struct band_rows *b, uint64_t h,
@@ -153,13 +148,13 @@ void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t
  * once are checked again, for a caller who writes facts of theirs anew (SPEC.md §16.4).
  * ERR_NO_SEGMENT, ERR_DAMAGED. */
 int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes, bool anew,
-              struct column *out);
+              struct facts *out);
 /* The column's entry in the table. ERR_DAMAGED. */
 int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
-                  struct column *out);
+                  struct facts *out);
 /* All columns, in the order of names and a page at a time, until `fn` returns non-zero,
  * which is returned. ERR_DAMAGED: a page or an entry fails its check. */
-typedef int pack_column_fn(void *ctx, const struct column *col);
+typedef int pack_column_fn(void *ctx, const struct facts *col);
 int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx);
 /* Is each column found by its name and by its number? ERR_DAMAGED, EIO. */
 int pack_judge_names(struct tamis_filter *f);

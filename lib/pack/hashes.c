@@ -24,9 +24,9 @@ enum { SOME_HASHES = 4096 };
 
 /* Stands in the file before a filter's hashes. */
 struct head {
-    uint64_t sum;        /* of what follows */
-    uint64_t check;      /* of all hashes */
-    struct column facts; /* its column_bytes() */
+    uint64_t sum;       /* of what follows */
+    uint64_t check;     /* of all hashes */
+    struct facts facts; /* its column_bytes() */
 };
 enum { BEFORE_FACTS = offsetof(struct head, facts) };
 
@@ -50,7 +50,7 @@ struct pack_hashes {
     uint64_t *sorted; /* room for the longest list */
     size_t room;
     const struct kernel *kernel;
-    struct column now;
+    struct facts now;
     uint64_t some[SOME_HASHES];
 };
 
@@ -98,7 +98,7 @@ static uint64_t sum_of(const struct head *head, size_t n, uint64_t at)
 }
 
 /* Reads a filter's head, and sets *c to the first of its hashes. */
-static int read_head(struct pack_hashes *h, uint32_t number, struct column *out,
+static int read_head(struct pack_hashes *h, uint32_t number, struct facts *out,
                      struct cursor *c)
 {
     struct head head;
@@ -117,7 +117,7 @@ static int read_head(struct pack_hashes *h, uint32_t number, struct column *out,
     return 0;
 }
 
-int pack_hashes_facts(struct pack_hashes *h, uint32_t number, struct column *out)
+int pack_hashes_facts(struct pack_hashes *h, uint32_t number, struct facts *out)
 {
     struct cursor unused;
     int err = read_head(h, number, out, &unused);
@@ -143,7 +143,7 @@ static int find_slot(struct pack_hashes *h, struct piece name, uint32_t **slot)
 /* Makes room for one more name. The names themselves are in the file. */
 static int make_slots(struct pack_hashes *h)
 {
-    struct column facts;
+    struct facts facts;
     size_t n = 64;
     int err = 0;
     if (h->n < h->n_slots / 2)
@@ -216,7 +216,7 @@ static int write_lanes(struct pack_hashes *h, uint32_t lanes, size_t n, uint64_t
     return err;
 }
 
-int pack_hashes_add(struct pack_hashes *h, struct column *facts, uint32_t lanes,
+int pack_hashes_add(struct pack_hashes *h, struct facts *facts, uint32_t lanes,
                     const uint64_t *hashes, size_t n)
 {
     struct head head = {.check = 0};

@@ -29,7 +29,7 @@ static int key_names(struct pack_index *x, uint64_t *k, uint32_t n, uint32_t dep
     *common = NAME_MAX_BYTES;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t source = k[i] & SOURCE_MASK;
-        struct column *to = i ? &x->now : &x->before;
+        struct facts *to = i ? &x->now : &x->before;
         int err = job->facts(job->ctx, (uint32_t)source, to);
         if (err)
             return err;

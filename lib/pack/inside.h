@@ -25,7 +25,7 @@ struct pack_index {
     uint64_t keys;           /* of all columns */
     double target_error;     /* the largest */
     int slot;                /* of the item that was added */
-    struct column now, before;
+    struct facts now, before;
     uint8_t page[PAGE_BYTES];
 };
 /* Sets job->index, with its pages counted, unless it is set; ENOMEM, or what facts()

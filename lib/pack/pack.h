@@ -55,7 +55,7 @@ int pack_hashes_new(const char *dir, struct pack_hashes **out);
 void pack_hashes_free(struct pack_hashes *h);
 /* Takes the hashes and facts of the next filter, and sets the facts' number of keys to
  * the number of different hashes. An errno. */
-int pack_hashes_add(struct pack_hashes *h, struct column *facts, uint32_t lanes,
+int pack_hashes_add(struct pack_hashes *h, struct facts *facts, uint32_t lanes,
                     const uint64_t *hashes, size_t n);
 /* Was a filter of this name taken? EIO: another one came back. */
 int pack_hashes_have(struct pack_hashes *h, struct piece name, bool *have);
@@ -67,7 +67,7 @@ int pack_hashes_blocks(struct pack_hashes *h, uint32_t number, const struct band
                        uint8_t *out);
 /* Its facts, with the table digest that a column without a file has, once its blocks
  * were read (SPEC.md §17.2). */
-int pack_hashes_facts(struct pack_hashes *h, uint32_t number, struct column *out);
+int pack_hashes_facts(struct pack_hashes *h, uint32_t number, struct facts *out);
 /* Call it when all filters are taken, before their blocks are asked for. It frees the
  * table of names, and the digests of an earlier try. */
 void pack_hashes_rest(struct pack_hashes *h);
@@ -90,11 +90,11 @@ int pack_gather(struct pack_window *w, struct tamis_filter *pack,
  * and *c by header_begin(); they become those of the file. ERR_DAMAGED: a page of its
  * rows fails its check. EFBIG, ERR_NETWORK, an errno. */
 int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t column,
-                const struct column *col, struct identity *id, struct commit *c,
-                int dir, const char *name);
+                const struct facts *col, struct identity *id, struct commit *c, int dir,
+                const char *name);
 /* The same as a filter in memory, for the caller to close. */
 int pack_unpack_memory(struct tamis_filter *pack, const struct band *band,
-                       uint32_t column, const struct column *col,
+                       uint32_t column, const struct facts *col,
                        const struct tamis_domain *domain, struct tamis_filter **out,
                        struct tamis_diag *diag);
 /* How long the file will be; 0: too long for a filter. */
@@ -114,7 +114,7 @@ typedef bool pack_blocks_fn(void *ctx, unsigned thread, uint32_t source, uint32_
                             uint64_t first, uint64_t n, uint8_t *out);
 /* The facts of a source, but for own_blocks and column. Asked some times, for the same
  * answer. An error ends the writing. */
-typedef int pack_facts_fn(void *ctx, uint32_t source, struct column *out);
+typedef int pack_facts_fn(void *ctx, uint32_t source, struct facts *out);
 struct pack_job {
     const struct pack_plan *plan;
     const struct pack_source *sources;

@@ -157,7 +157,7 @@ uint64_t pack_unpacked_bytes(const struct band *band, uint64_t own_blocks)
     return PAGE_BYTES + n_bytes + digests_bytes(n_bytes / PAGE_BYTES);
 }
 
-static void unpacked_describe(const struct gathering *g, const struct column *col,
+static void unpacked_describe(const struct gathering *g, const struct facts *col,
                               struct identity *id, struct commit *c)
 {
     struct stage_desc *s = &c->stages[0];
@@ -181,7 +181,7 @@ static void unpacked_describe(const struct gathering *g, const struct column *co
 }
 
 static int unpack_into(struct tamis_filter *pack, const struct band *band,
-                       uint32_t column, const struct column *col, struct identity *id,
+                       uint32_t column, const struct facts *col, struct identity *id,
                        struct commit *c, int fd)
 {
     struct gathering g = {NULL, pack, band, column, band->geometry};
@@ -196,8 +196,8 @@ static int unpack_into(struct tamis_filter *pack, const struct band *band,
 }
 
 int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t column,
-                const struct column *col, struct identity *id, struct commit *c,
-                int dir, const char *name)
+                const struct facts *col, struct identity *id, struct commit *c, int dir,
+                const char *name)
 {
     char temp[IO_TEMP_NAME_BYTES];
     int fd, err = io_create_temp(dir, name, temp, &fd);
@@ -210,7 +210,7 @@ int pack_unpack(struct tamis_filter *pack, const struct band *band, uint32_t col
 }
 
 int pack_unpack_memory(struct tamis_filter *pack, const struct band *band,
-                       uint32_t column, const struct column *col,
+                       uint32_t column, const struct facts *col,
                        const struct tamis_domain *domain, struct tamis_filter **out,
                        struct tamis_diag *diag)
 {

@@ -158,13 +158,6 @@ static uint64_t bumped_by_luck(const struct ribbon_geometry *g, uint64_t n_keys,
     return n < 0 ? 0 : n < (double)n_keys ? (uint64_t)n : n_keys;
 }
 
-static double pages_error(const struct ribbon_geometry *g)
-{
-    double longer = (double)g->n_long / (double)g->n_pages;
-    return ribbon_page_error(g->blocks) * (1 - longer) +
-           ribbon_page_error(g->blocks + 1) * longer;
-}
-
 /* Stage by stage, as the builder makes them, behind the first one. */
 static int later_stages(const struct ribbon_geometry *first, uint64_t n_keys,
                         double error, double sigmas, struct tamis_plan *plan)
@@ -177,7 +170,10 @@ static int later_stages(const struct ribbon_geometry *first, uint64_t n_keys,
         plan->file_bytes += with_digests(g.n_pages) * PAGE_BYTES;
         uint64_t bumped = bumped_by_luck(&g, n_keys, sigmas);
         double part = n_keys ? (double)bumped / (double)n_keys : 0;
-        plan->error += reach * (1 - part) * pages_error(&g);
+        double longer = (double)g.n_long / (double)g.n_pages;
+        plan->error += reach * (1 - part) *
+                       (ribbon_page_error(g.blocks) * (1 - longer) +
+                        ribbon_page_error(g.blocks + 1) * longer);
         reach *= part;
         n_keys = bumped;
         int err = plan_ribbon_geometry(n_keys, error, i, &g);

@@ -179,7 +179,7 @@ static enum tamis_answer ask_column(void *what, const struct tamis_key *key,
     return *why == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
-static int write_column(void *ctx, const struct column *col)
+static int write_column(void *ctx, const struct facts *col)
 {
     struct asked_column *c = ctx;
     uint32_t n;

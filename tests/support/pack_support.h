@@ -16,7 +16,7 @@ struct some_source {
 };
 static struct some_source some[MAX_SOURCES];
 static struct pack_source sources[MAX_SOURCES];
-static struct column columns[MAX_SOURCES];
+static struct facts columns[MAX_SOURCES];
 static size_t n_sources;
 static bool gone_sources[MAX_SOURCES];
 static struct threads *pack_threads; /* that help pack_sources(); NULL: none */
@@ -33,7 +33,7 @@ static UNUSED bool some_blocks(void *ctx, unsigned thread, uint32_t source,
     return true;
 }
 
-static UNUSED int some_facts(void *ctx, uint32_t source, struct column *out)
+static UNUSED int some_facts(void *ctx, uint32_t source, struct facts *out)
 {
     assert_true(source < n_sources);
     *out = columns[source];
@@ -54,13 +54,13 @@ static UNUSED void add_source(struct geometry g, size_t n_keys, double error)
         geometry_add(some[i].bits, &g, some[i].keys[k]);
     sources[i] = (struct pack_source){.geometry = g,
                                       .folded_blocks = bands_fold(&g, n_keys, error)};
-    columns[i] = (struct column){.disk = {.table_digest = le64_of(i + 1),
-                                          .generation = le64_of(1),
-                                          .watermark = le64_of(10 * i),
-                                          .keys = le64_of(n_keys),
-                                          .target_error = le64_of_f64(error),
-                                          .rank = le32_of((uint32_t)i),
-                                          .has_range = i % 4 == 1}};
+    columns[i] = (struct facts){.disk = {.table_digest = le64_of(i + 1),
+                                         .generation = le64_of(1),
+                                         .watermark = le64_of(10 * i),
+                                         .keys = le64_of(n_keys),
+                                         .target_error = le64_of_f64(error),
+                                         .rank = le32_of((uint32_t)i),
+                                         .has_range = i % 4 == 1}};
     char name[32], binding[32];
     size_t n_name = (size_t)snprintf(name, sizeof name, "segment-%zu", i);
     size_t n_binding = (size_t)snprintf(binding, sizeof binding, "b%zu", i);
@@ -76,7 +76,7 @@ static UNUSED void add_source(struct geometry g, size_t n_keys, double error)
 /* Another name for source i. */
 static UNUSED void rename_source(size_t i, const void *name, size_t n)
 {
-    struct column was = columns[i];
+    struct facts was = columns[i];
     column_set_strings(&columns[i], (struct piece){name, n}, column_binding(&was),
                        column_first(&was), column_last(&was));
 }

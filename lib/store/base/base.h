@@ -65,11 +65,6 @@ struct filters_dir {
 /* `named` leads from the directory `at`, or is absolute. */
 int filters_dir_open(int store_fd, const char *store_path, int at, const char *named,
                      struct filters_dir **out);
-static inline struct filters_dir *filters_dir_hold(struct filters_dir *d)
-{
-    atomic_fetch_add_explicit(&d->refs, 1, memory_order_relaxed);
-    return d;
-}
 void filters_dir_release(struct filters_dir *d);
 
 void filter_file_name(const uint8_t uuid[UUID_BYTES], char name[FILTER_NAME_BYTES]);

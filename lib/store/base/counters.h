@@ -65,11 +65,6 @@ struct account {
     struct segment_sum sum; /* under the ledger's lock */
 };
 struct account *account_new(struct page_counts *sum); /* NULL: no memory */
-static inline struct account *account_hold(struct account *t)
-{
-    atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
-    return t;
-}
 void account_release(struct account *t);
 
 /* The counts of a store in this process; snapshots outlive stores. */
@@ -83,11 +78,6 @@ struct ledger {
     struct page_counts pages;
 };
 struct ledger *ledger_new(void);
-static inline struct ledger *ledger_hold(struct ledger *l)
-{
-    atomic_fetch_add_explicit(&l->refs, 1, memory_order_relaxed);
-    return l;
-}
 void ledger_release(struct ledger *l);
 /* False in a forked child and without a ledger: nothing to share. */
 bool ledger_lock(struct ledger *l);

@@ -549,7 +549,7 @@ int listed_open(struct listings *l, struct listed *p)
 
 /* The column of the name in this pack, if it is listed. */
 static int lookup_in(struct listings *l, struct listed *p, struct piece name,
-                     struct column *col, struct tamis_diag *diag)
+                     struct facts *col, struct tamis_diag *diag)
 {
     char file[FILTER_NAME_BYTES], path[STORE_PATH_BYTES], text[NAME_TEXT_BYTES];
     bool has;

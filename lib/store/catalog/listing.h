@@ -199,7 +199,7 @@ int listed_buries(struct listings *l, struct listed *p);
 struct found {
     struct piece value; /* the record; NULL: it is a column */
     struct listed *pack;
-    struct column column;
+    struct facts column;
 };
 /* ERR_NO_SEGMENT: nowhere. Any other error: perhaps in a pack that cannot tell. */
 int listings_lookup(struct listings *l, struct piece name, struct found *f,
@@ -214,9 +214,9 @@ int listings_unname(struct listings *l, struct piece name, const struct pack_pla
 /* ---- a record as the entry of a column, and back ---- */
 
 /* The entry of a segment with this record, but for its column and own_blocks. */
-void column_of_record(const struct record *r, struct piece name, struct column *out);
+void column_of_record(const struct record *r, struct piece name, struct facts *out);
 /* The record that names a column, with what its entry says. */
-void record_of_column(const struct column *col, const uint8_t uuid[UUID_BYTES],
+void record_of_column(const struct facts *col, const uint8_t uuid[UUID_BYTES],
                       uint64_t digest, struct record *r);
 
 #endif

@@ -128,25 +128,25 @@ void open_pack_forget(struct catalog *c, const uint8_t uuid[UUID_BYTES],
 
 /* ---- a record as the entry of a column, and back ---- */
 
-void column_of_record(const struct record *r, struct piece name, struct column *out)
+void column_of_record(const struct record *r, struct piece name, struct facts *out)
 {
-    *out = (struct column){.disk = {
-                               .table_digest = le64_of(r->table_digest),
-                               .generation = le64_of(r->generation),
-                               .watermark = le64_of(r->watermark),
-                               .keys = le64_of(r->keys),
-                               .target_error = le64_of_f64(r->target_error),
-                               .created = le64_of(r->created),
-                               .rank = le32_of(r->rank),
-                               .has_range = r->has_range,
-                           }};
+    *out = (struct facts){.disk = {
+                              .table_digest = le64_of(r->table_digest),
+                              .generation = le64_of(r->generation),
+                              .watermark = le64_of(r->watermark),
+                              .keys = le64_of(r->keys),
+                              .target_error = le64_of_f64(r->target_error),
+                              .created = le64_of(r->created),
+                              .rank = le32_of(r->rank),
+                              .has_range = r->has_range,
+                          }};
     memcpy(out->disk.uuid, r->uuid, UUID_BYTES);
     column_set_strings(out, name, (struct piece){r->binding, r->binding_bytes},
                        (struct piece){r->first, r->first_bytes},
                        (struct piece){r->last, r->last_bytes});
 }
 
-void record_of_column(const struct column *col, const uint8_t uuid[UUID_BYTES],
+void record_of_column(const struct facts *col, const uint8_t uuid[UUID_BYTES],
                       uint64_t digest, struct record *r)
 {
     const struct column_disk *d = &col->disk;

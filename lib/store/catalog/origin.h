@@ -24,12 +24,6 @@ struct origin {
 };
 /* All but origin_new() take NULL, for a catalog without a name yet. */
 int origin_new(const char *store_path, int catalog_fd, struct origin **out);
-static inline struct origin *origin_hold(struct origin *o)
-{
-    if (o)
-        atomic_fetch_add_explicit(&o->refs, 1, memory_order_relaxed);
-    return o;
-}
 void origin_release(struct origin *o);
 /* Before LMDB opens its lock file: ERR_REPLACED if a process uses the catalog with
  * another one. Shows others our lock file until origin_leave(). */

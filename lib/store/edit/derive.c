@@ -139,7 +139,7 @@ static void making_end(struct making *m)
 static void range_over(const struct making *m, struct record *r)
 {
     for (size_t i = 0; i < m->n; i++) {
-        struct column its;
+        struct facts its;
         if (segment_facts(m->snapshot, m->segments[i], &its, NULL) != 0 ||
             !its.disk.has_range) {
             r->first_bytes = r->last_bytes = 0;

@@ -181,7 +181,7 @@ static int check_take(struct tamis_packer *p, const struct tamis_builder *b,
 
 /* Sets the column's entry, but for the number of different keys. */
 static void describe_column(struct tamis_builder *b, const struct identity *id,
-                            const struct commit *c, struct column *out)
+                            const struct commit *c, struct facts *out)
 {
     struct builder_facts f = builder_facts(b);
     struct record r = record_of_commit(c, id->target_error, id->created, f.rank);
@@ -198,7 +198,7 @@ static int take_hashes(struct tamis_packer *p, struct tamis_builder *b,
 {
     const char *store = p->edit->catalog->path;
     struct geometry g;
-    struct column col;
+    struct facts col;
     struct pack_source *sources =
         room_for(p->sources, p->n + 1, &p->max, sizeof *sources);
     if (sources)
@@ -247,7 +247,7 @@ int tamis_packer_take(struct tamis_packer *p, struct tamis_builder *b,
 
 /* After a failure the whole pack is given up, never one column. Nothing more is read,
  * for later reads may be good, and not fit the reads before. */
-static int facts(void *ctx, uint32_t source, struct column *out)
+static int facts(void *ctx, uint32_t source, struct facts *out)
 {
     struct tamis_packer *p = ctx;
     if (!p->failed)
@@ -360,7 +360,7 @@ static int unpack_segment(struct unpacking *u, size_t index)
 {
     struct tamis_edit *e = u->edit;
     struct seat seat = segment_seat(u->snapshot, index);
-    struct column col;
+    struct facts col;
     struct record like;
     struct identity id;
     struct commit commit;
@@ -393,7 +393,7 @@ static int unpack_segment(struct unpacking *u, size_t index)
 static int check_segment(struct unpacking *u, size_t index)
 {
     char text[NAME_TEXT_BYTES];
-    struct column col;
+    struct facts col;
     const struct tamis_snapshot *s = u->snapshot;
     if (index >= s->n)
         return diag_fail(u->diag, TAMIS_ERR_RANGE, u->edit->catalog->path,

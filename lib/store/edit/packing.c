@@ -167,7 +167,7 @@ static void input_left(struct packing *p, size_t segment, enum tamis_left why)
 
 static void input_lost(struct packing *p, size_t segment)
 {
-    struct column was = {.disk.has_range = 0};
+    struct facts was = {.disk.has_range = 0};
     struct wanted now = {.name.at = NULL};
     struct seat seat = segment_seat(p->snapshot, segment);
     struct pack_place place = {.digest = 0};
@@ -222,7 +222,7 @@ static int take_file(struct packing *p, struct considered *l, struct tamis_diag 
 static int take_column(struct packing *p, const struct considered *l,
                        struct tamis_diag *diag)
 {
-    struct column col;
+    struct facts col;
     int rc = segment_facts(p->snapshot, l->index, &col, diag);
     if (error_may_pass(rc))
         return rc;
@@ -357,7 +357,7 @@ static void inputs_leave(struct packing *p, const bool *leave)
 /* ---- for pack_write() ---- */
 
 /* If the facts cannot be read any more, the pack is given up. */
-static int input_facts(void *ctx, uint32_t source, struct column *out)
+static int input_facts(void *ctx, uint32_t source, struct facts *out)
 {
     struct packing *p = ctx;
     const struct pack_file *file = input_file(p, source);
@@ -518,7 +518,7 @@ static void weigh(const struct tamis_snapshot *s, struct weighed *w)
     for (size_t i = 0; i < s->shared.n; i++) {
         const struct shared_view *v = &s->shared.views[i];
         struct tamis_filter_info info;
-        if (!v->dead || tamis_filter_info(v->pack->filter, &info, NULL) != 0)
+        if (!v->dead || tamis_filter_info(v->open->filter, &info, NULL) != 0)
             continue;
         w[i].n_columns = v->n_columns;
         w[i].n_living = v->n_listed + v->n_named;

@@ -198,7 +198,7 @@ static int name_in(const struct catalog *c, const struct open_pack *open, uint32
                    uint8_t room[NAME_MAX_BYTES], struct piece *name,
                    struct tamis_diag *diag)
 {
-    struct column col;
+    struct facts col;
     int rc = pack_describe(open->filter, i, false, &col);
     if (rc)
         return not_read(c, rc, diag);

@@ -101,13 +101,6 @@ struct tile {
     uint64_t absent[WORD], by_range[WORD], by_bits[WORD];
 };
 
-/* How many planes lie side by side, from this one on? */
-static size_t n_side_by_side(uint64_t filled, size_t from)
-{
-    uint64_t holes = ~(filled >> from);
-    return holes ? (size_t)__builtin_ctzll(holes) : WORD;
-}
-
 /* All planes that lie side by side for all keys; or pair by pair, where ranges leave
  * less than half of it. */
 static void ask_planes(const struct asking *a, const struct slice *t, struct tile *x)
@@ -125,7 +118,9 @@ static void ask_planes(const struct asking *a, const struct slice *t, struct til
         return;
     }
     for (uint64_t left = t->filled; left;) {
-        size_t at = (size_t)__builtin_ctzll(left), n = n_side_by_side(left, at);
+        size_t at = (size_t)__builtin_ctzll(left), n = WORD;
+        if (~(left >> at)) /* else all; so many lie side by side */
+            n = (size_t)__builtin_ctzll(~(left >> at));
         uint64_t its = first_bits(n) << at;
         kernel->probe_tile(t->planes + at, n, t->how, a->hash, a->n, NULL, hits);
         for (size_t i = 0; i < a->n; i++)

@@ -133,7 +133,7 @@ static void note_known(struct confirm *c, const uint8_t uuid[UUID_BYTES])
 
 static void note_known_columns(struct confirm *c, struct listed *p)
 {
-    struct column col;
+    struct facts col;
     bool has;
     uint32_t n = listed_open(&c->list, p) == 0 ? p->now.n_columns : 0;
     for (uint32_t i = 0; i < n; i++)

@@ -213,7 +213,7 @@ static const char *judge_column(const struct shared_file *p,
                                 const struct repair_segment *s,
                                 const struct record *record, bool *drop)
 {
-    struct column col;
+    struct facts col;
     uint32_t column = record->place.column;
     *drop = record->place.digest != p->digest || column >= p->n_columns;
     if (*drop)
@@ -381,10 +381,10 @@ static void dispute_column(struct repair *r, const struct repair_segment *s,
 /* Another pack has listed a column of this name. A pack on which the catalog agrees
  * comes before others; else there is a segment without a filter. */
 static int claim_beside(struct repair *r, struct shared_file *p,
-                        const struct column *col, struct shared_file *q, uint32_t its)
+                        const struct facts *col, struct shared_file *q, uint32_t its)
 {
     struct record record, before;
-    struct column other;
+    struct facts other;
     struct repair_segment *s;
     uint32_t column = le32_get(col->disk.column);
     bool known = pack_describe(q->filter, its, false, &other) == 0;
@@ -407,7 +407,7 @@ static int claim_beside(struct repair *r, struct shared_file *p,
 
 /* The column of pack i that was listed a moment ago: is its name its own? A record of
  * the catalog comes before it. */
-static int claim_column(struct repair *r, size_t i, const struct column *col)
+static int claim_column(struct repair *r, size_t i, const struct facts *col)
 {
     struct shared_file *p = &r->shared[i], *q;
     struct record record, before;
@@ -475,7 +475,7 @@ static void unlist_named(struct repair *r)
 static int claim_columns(struct repair *r, size_t i)
 {
     struct shared_file *p = &r->shared[i];
-    struct column col;
+    struct facts col;
     uint32_t n_unread = 0;
     int rc = 0;
     for (uint32_t c = 0; c < p->n_columns && !rc; c++)
@@ -495,7 +495,7 @@ static int claim_columns(struct repair *r, size_t i)
 int claim_column_of_list(struct repair *r, const struct identity *id,
                          struct repair_segment **s)
 {
-    struct column col;
+    struct facts col;
     struct record record;
     uint32_t column;
     struct piece name = identity_name(id);

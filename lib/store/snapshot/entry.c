@@ -120,12 +120,6 @@ const char *record_mismatch(const struct record *r, const struct header *h)
 
 /* ---- opening ---- */
 
-static bool may_open_later(int code)
-{
-    return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR ||
-           code == EAGAIN;
-}
-
 /* The kernel limits a process's mappings, and the engine, its threads and malloc() need
  * some. Filters of snapshots leave them an eighth. */
 static size_t read_max_mapped(void)
@@ -262,7 +256,7 @@ int entry_filter(const struct tamis_snapshot *s, struct entry *e,
     struct tamis_filter *mine;
     rc = entry_open(s, e, &mine, diag);
     if (rc) {
-        if (!may_open_later(rc))
+        if (rc != EMFILE && rc != ENFILE && rc != ENOMEM && rc != EINTR && rc != EAGAIN)
             atomic_store_explicit(&e->failure, rc, memory_order_relaxed);
         return rc;
     }

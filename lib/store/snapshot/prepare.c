@@ -118,7 +118,7 @@ static int open_filters(struct preparing *p)
         int lost = count_answered(p, v, &n, &n_lost);
         note_opened(p, 0, n);
         note_opened(p, lost, n_lost);
-        rc = n ? add_prepared(p, v->pack->filter) : 0;
+        rc = n ? add_prepared(p, v->open->filter) : 0;
     }
     for (size_t i = 0; i < s->n_loose && !rc; i++)
         if (is_wanted(p, i))
@@ -174,8 +174,8 @@ static uint64_t unlock_unlisted(struct preparing *p)
             stuck += unlock_beyond(p, f, 0);
     }
     for (size_t i = 0; i < s->shared.n; i++) {
-        const struct open_pack *pack = s->shared.views[i].pack;
-        struct tamis_filter *f = pack ? pack->filter : NULL;
+        const struct open_pack *open = s->shared.views[i].open;
+        struct tamis_filter *f = open ? open->filter : NULL;
         if (f && !names_get(&p->filters, &f, sizeof f))
             stuck += unlock_beyond(p, f, 0);
     }

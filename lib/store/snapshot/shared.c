@@ -211,13 +211,13 @@ static int make_living(const struct shared_view *v, struct shared_bits *bits)
     bits->all_live = v->n_listed == v->n_columns && bits->dead == no_tombstones;
     if (bits->all_live)
         return 0;
-    for (uint32_t b = 0; b < v->pack->n_bands; b++)
-        n_words += pack_row_words(&v->pack->bands[b]);
+    for (uint32_t b = 0; b < v->open->n_bands; b++)
+        n_words += pack_row_words(&v->open->bands[b]);
     uint64_t *living = bits->living = calloc(n_words + 1, sizeof *living);
     if (!living)
         return ENOMEM;
-    for (uint32_t b = 0; b < v->pack->n_bands; b++) {
-        const struct band *band = &v->pack->bands[b];
+    for (uint32_t b = 0; b < v->open->n_bands; b++) {
+        const struct band *band = &v->open->bands[b];
         cut_living(v, band->first_column, band->n_columns, living);
         living += pack_row_words(band);
     }
@@ -283,14 +283,14 @@ static int view_bury(const struct tamis_snapshot *s, struct shared_view *v)
 static void add_stripes(struct shared_files *p, const struct shared_view *v)
 {
     const uint64_t *living = v->bits->all_live ? all_living : v->bits->living;
-    for (uint32_t b = 0, i; b < v->pack->n_bands; b++) {
-        const struct band *band = &v->pack->bands[b];
+    for (uint32_t b = 0, i; b < v->open->n_bands; b++) {
+        const struct band *band = &v->open->bands[b];
         uint32_t n_words = (uint32_t)bit_words(band->n_columns);
         for (i = 0; i < n_words && !living[i]; i++)
             ;
         if (i < n_words)
             p->stripes[p->n_stripes++] = (struct stripe){
-                .rows = pack_band_rows(v->pack->filter, band),
+                .rows = pack_band_rows(v->open->filter, band),
                 .view = v,
                 .living = living,
                 .band = band,
@@ -310,7 +310,7 @@ int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
         int failed = v->failure;
         if (!failed)
             v->failure =
-                open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->pack);
+                open_pack_get(c, v->uuid, v->digest, v->n_columns, fresh, &v->open);
         if (!v->failure)
             v->failure = view_bury(s, v);
         if (v->failure)
@@ -318,7 +318,7 @@ int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
         if (v->failure && !failed) /* it may come back */
             p->again = look_clock() + LOOK_VALID / 2;
         p->n_mute += view_mute(v);
-        n_bands += v->dead ? v->pack->n_bands : 0;
+        n_bands += v->dead ? v->open->n_bands : 0;
     }
     if (!(p->stripes = calloc(n_bands + 1, sizeof *p->stripes)))
         return ENOMEM;
@@ -334,7 +334,7 @@ int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
 void shared_free(struct shared_files *p)
 {
     for (size_t i = 0; i < p->n; i++) {
-        open_pack_release(p->views[i].pack);
+        open_pack_release(p->views[i].open);
         bits_release(p->views[i].bits);
     }
     free(p->views);
@@ -393,7 +393,7 @@ static struct seat seat_of(const struct shared_view *v, uint32_t column)
         seat.why = TAMIS_FILE_LOST;
     if (seat.why == TAMIS_NO_REASON)
         seat.band =
-            &v->pack->bands[band_of_column(v->pack->bands, v->pack->n_bands, column)];
+            &v->open->bands[band_of_column(v->open->bands, v->open->n_bands, column)];
     return seat;
 }
 
@@ -401,7 +401,7 @@ static struct seat seat_of(const struct shared_view *v, uint32_t column)
  * always does: the record is the same, and a pack never changes. */
 static enum tamis_reason check_named(struct entry *e, const struct seat *seat)
 {
-    struct column col;
+    struct facts col;
     if (atomic_load_explicit(&e->agrees, memory_order_relaxed))
         return TAMIS_NO_REASON;
     if (pack_describe(seat_filter(seat), seat->column, false, &col) != 0)
@@ -439,9 +439,9 @@ struct seat segment_seat(const struct tamis_snapshot *s, size_t index)
              : (struct seat){.why = TAMIS_UNKNOWN_SEGMENT};
 }
 
-static int seat_describe(const struct seat *seat, struct column *out)
+static int seat_describe(const struct seat *seat, struct facts *out)
 {
-    return seat->view && seat->view->pack
+    return seat->view && seat->view->open
                ? pack_describe(seat_filter(seat), seat->column, false, out)
                : TAMIS_ERR_DAMAGED;
 }
@@ -456,7 +456,7 @@ int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
                          "no pack has a column of the segment");
     filter_file_name(v->uuid, name);
     filters_dir_path(s->dir, name, path);
-    bool opened = v->pack && v->failure != ENOMEM;
+    bool opened = v->open && v->failure != ENOMEM;
     const char *file = opened ? "the .dead file beside this pack" : "this pack";
     if (!v->n_columns || (v->dead && seat->why == TAMIS_DAMAGED))
         return diag_fail(diag, TAMIS_ERR_DAMAGED, path, "%s",
@@ -479,12 +479,12 @@ int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
     return rc;
 }
 
-int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *out,
+int segment_facts(const struct tamis_snapshot *s, size_t index, struct facts *out,
                   struct tamis_diag *diag)
 {
     const struct entry *e = loose_entry(s, index);
     struct seat seat = segment_seat(s, index);
-    struct column entry;
+    struct facts entry;
     struct record r;
     bool packed = !e || e->elsewhere;
     if (seat.band &&
@@ -513,10 +513,10 @@ enum tamis_reason column_hit(const struct shared_view *v, uint32_t column,
                              enum tamis_reason why, const struct tamis_key *key,
                              bool *by_range)
 {
-    struct column col;
+    struct facts col;
     if (why == TAMIS_NO_REASON || !key->bytes)
         return why;
-    if (pack_describe(v->pack->filter, column, false, &col) != 0)
+    if (pack_describe(v->open->filter, column, false, &col) != 0)
         return TAMIS_DAMAGED;
     if (!col.disk.has_range ||
         !outside_keys(key, column_first(&col), column_last(&col)))
@@ -529,7 +529,7 @@ enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
                            const struct seat *seat, uint64_t min_watermark,
                            const struct tamis_key *key, bool *by_range)
 {
-    struct column col;
+    struct facts col;
     bool listed = !is_loose(s, index);
     /* A record's watermark was compared before its seat was looked for. */
     if (listed && min_watermark) {
@@ -549,17 +549,17 @@ enum tamis_reason seat_ask(const struct tamis_snapshot *s, size_t index,
 
 uint32_t segment_rank(const struct tamis_snapshot *s, size_t index)
 {
-    struct column col;
+    struct facts col;
     if (index < s->n_loose)
         return s->entries[index]->rank;
     const struct shared_view *v = view_of_number(s, index);
-    if (!v || !v->pack)
+    if (!v || !v->open)
         return UINT32_MAX;
     uint32_t column = (uint32_t)(index - v->base);
-    _Atomic uint32_t *known = &v->pack->ranks[column];
+    _Atomic uint32_t *known = &v->open->ranks[column];
     uint32_t rank = ~atomic_load_explicit(known, memory_order_relaxed);
     if (rank == UINT32_MAX &&
-        pack_describe(v->pack->filter, column, false, &col) == 0) {
+        pack_describe(v->open->filter, column, false, &col) == 0) {
         rank = le32_get(col.disk.rank);
         atomic_store_explicit(known, ~rank, memory_order_relaxed);
     }
@@ -571,7 +571,7 @@ uint32_t segment_rank(const struct tamis_snapshot *s, size_t index)
 /* Its strings are the pack's own bytes, which stay where they are. */
 void seat_info(const struct seat *seat, struct tamis_segment_info *info)
 {
-    struct column col;
+    struct facts col;
     const struct column_disk *d = &col.disk;
     if (seat_describe(seat, &col) != 0)
         return;
@@ -632,13 +632,13 @@ bool shared_same(const struct tamis_snapshot *from, size_t index,
 static int slot_in(const struct shared_view *v, const void *name, size_t name_bytes,
                    uint32_t *slot, enum tamis_reason *why)
 {
-    struct column col;
+    struct facts col;
     if (v->n_columns && !v->n_listed)
         return TAMIS_ERR_NO_SEGMENT;
-    *why = v->pack ? TAMIS_DAMAGED : view_reason(v);
-    if (!v->pack)
+    *why = v->open ? TAMIS_DAMAGED : view_reason(v);
+    if (!v->open)
         return v->failure;
-    int rc = pack_find(v->pack->filter, name, name_bytes, false, &col);
+    int rc = pack_find(v->open->filter, name, name_bytes, false, &col);
     uint32_t column = rc ? 0 : le32_get(col.disk.column);
     if (!rc && !columns_have(v->listed, column))
         rc = TAMIS_ERR_NO_SEGMENT;
@@ -700,12 +700,12 @@ int tamis_snapshot_pack(struct tamis_snapshot *snapshot, size_t index,
     place->n_blocks = band->geometry.n_blocks;
     place->lanes = band->geometry.lanes;
     place->words = band->geometry.words;
-    place->band = (uint32_t)(band - seat.view->pack->bands);
+    place->band = (uint32_t)(band - seat.view->open->bands);
     place->column = seat_column(&seat);
     place->n_columns = band->n_columns;
     place->row_bytes = band->row_bytes;
     place->n_columns_of_pack = seat.view->n_columns;
-    place->n_bands_of_pack = seat.view->pack->n_bands;
+    place->n_bands_of_pack = seat.view->open->n_bands;
     return 0;
 }
 
@@ -717,11 +717,11 @@ int tamis_snapshot_pack_info(struct tamis_snapshot *snapshot, size_t number,
         return TAMIS_ERR_RANGE;
     const struct shared_view *v = &snapshot->shared.views[number];
     memcpy(out->uuid, v->uuid, UUID_BYTES);
-    out->pack = v->dead ? v->pack->filter : NULL;
+    out->pack = v->dead ? v->open->filter : NULL;
     out->error = v->failure;
     out->first = v->base;
     out->n_columns = v->n_columns;
-    out->n_bands = v->pack ? v->pack->n_bands : 0;
+    out->n_bands = v->open ? v->open->n_bands : 0;
     out->n_listed = v->n_listed;
     out->n_overridden = v->n_named;
     return 0;
@@ -733,7 +733,7 @@ int shared_copy(const struct tamis_snapshot *s, size_t index, struct tamis_filte
                 struct tamis_diag *diag)
 {
     struct seat seat = segment_seat(s, index);
-    struct column col;
+    struct facts col;
     int rc = segment_facts(s, index, &col, diag);
     if (rc || !seat.band) /* a page may be readable again: the seat is from before */
         return rc ? rc : seat_lost(s, &seat, diag);

@@ -89,7 +89,8 @@ static int keep_account(struct entry *e, struct entry *before)
     struct account *account = entry_account(before);
     if (!account)
         return ENOMEM;
-    atomic_store(&e->account, account_hold(account));
+    atomic_fetch_add_explicit(&account->refs, 1, memory_order_relaxed);
+    atomic_store(&e->account, account);
     return 0;
 }
 
@@ -181,9 +182,13 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
     if (!s)
         return diag_errno(diag, ENOMEM, c->path, "taking a snapshot");
     s->domain = c->domain;
-    s->dir = filters_dir_hold(c->filters);
-    s->origin = origin_hold(c->origin);
-    s->ledger = ledger_hold(c->ledger);
+    s->dir = c->filters;
+    s->origin = c->origin;
+    s->ledger = c->ledger;
+    atomic_fetch_add_explicit(&s->dir->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->ledger->refs, 1, memory_order_relaxed);
+    if (s->origin)
+        atomic_fetch_add_explicit(&s->origin->refs, 1, memory_order_relaxed);
     struct loading l = {.snapshot = s, .previous = previous};
     int rc = catalog_read(c, load_in, &l, diag);
     if (!rc)

@@ -138,7 +138,7 @@ struct shared_view {
     uint64_t digest;
     uint32_t n_columns;         /* 0: its list does not agree, and nobody knows */
     uint32_t n_listed, n_named; /* n_named: by the records that are there */
-    struct open_pack *pack;     /* NULL: it can't be read */
+    struct open_pack *open;     /* NULL: it can't be read */
     struct shared_bits *bits;
     const uint8_t *listed; /* a bit for each column */
     const uint8_t *dead;   /* its tombstones' file; NULL: no column counts */
@@ -206,7 +206,7 @@ struct seat {
 /* The file that has it, mapped, and which column of its band it is. */
 static inline struct tamis_filter *seat_filter(const struct seat *seat)
 {
-    return seat->view->pack->filter;
+    return seat->view->open->filter;
 }
 static inline uint32_t seat_column(const struct seat *seat)
 {
@@ -219,7 +219,7 @@ bool seat_taken(const struct tamis_snapshot *s, size_t index);
 /* For a caller who writes from it (SPEC.md §16.4): what a segment's record or its
  * entry says, and the own blocks and the set id of one that is in a pack. An entry is
  * checked anew, and all of it is a copy. ERR_DAMAGED: it cannot be read. */
-int segment_facts(const struct tamis_snapshot *s, size_t index, struct column *out,
+int segment_facts(const struct tamis_snapshot *s, size_t index, struct facts *out,
                   struct tamis_diag *diag);
 /* Why a segment of a pack cannot be used: an errno or a code. */
 int seat_lost(const struct tamis_snapshot *s, const struct seat *seat,
@@ -276,7 +276,7 @@ struct planes {
     /* The same by slot, and the ends of ranges. `trusted`: quick_clock() before it was
      * found that the snapshot is quick, and the plane ready. */
     struct watched_plane *watched;
-    void *room; /* where these lie */
+    void *room;              /* where these lie */
     _Atomic uint64_t *state; /* a word for 32 segments: their epoch, which are ready */
     _Atomic uint32_t *written; /* whose plane a thread has written, or begun to */
     /* key_prefix() of the ends of a range that counts; or 0 and UINT64_MAX. */

@@ -96,7 +96,7 @@ int stats_begin(struct tamis_snapshot *s)
         if (!entry_account(s->entries[i]))
             return ENOMEM;
     for (size_t i = 0; i < s->shared.n; i++) {
-        struct open_pack *p = s->shared.views[i].pack;
+        struct open_pack *p = s->shared.views[i].open;
         struct sheet *none = NULL, *mine;
         if (!p || atomic_load(&p->sums))
             continue;
@@ -138,8 +138,8 @@ static const void *kept_sum(const struct tamis_snapshot *s, size_t index,
         return t;
     }
     struct seat seat = segment_seat(s, index);
-    struct open_pack *pack = seat.view ? seat.view->pack : NULL;
-    const struct sheet *sums = pack ? atomic_load(&pack->sums) : NULL;
+    struct open_pack *open = seat.view ? seat.view->open : NULL;
+    const struct sheet *sums = open ? atomic_load(&open->sums) : NULL;
     if (sums && sum)
         sum_add_row(sum, sums, seat.column + 1);
     return sums ? &sums->rows[seat.column + 1] : NULL;
@@ -148,7 +148,7 @@ static const void *kept_sum(const struct tamis_snapshot *s, size_t index,
 /* Adds the counts of a shared file's columns to its sums. */
 static void fold_view(struct tamis_snapshot *s, const struct shared_view *v)
 {
-    struct sheet *to = v->pack ? atomic_load(&v->pack->sums) : NULL;
+    struct sheet *to = v->open ? atomic_load(&v->open->sums) : NULL;
     for (size_t i = 0; to && i < N_SLOTS + 2; i++)
         if (sheet_at(s, i))
             sheet_fold(to, sheet_at(s, i), v->base, v->n_columns);

@@ -196,20 +196,20 @@ static struct piece piece_of(const char *name)
     return (struct piece){(const void *)name, strlen(name)};
 }
 
-static struct column a_column(void)
+static struct facts a_column(void)
 {
-    struct column c = {.disk = {.uuid = "fedcba9876543210",
-                                .set_id = "set of the keys!",
-                                .table_digest = le64_of(1),
-                                .generation = le64_of(2),
-                                .watermark = le64_of(3),
-                                .keys = le64_of(4),
-                                .target_error = le64_of_f64(0.5),
-                                .created = le64_of(6),
-                                .own_blocks = le64_of(4),
-                                .rank = le32_of(8),
-                                .column = le32_of(1),
-                                .has_range = 1}};
+    struct facts c = {.disk = {.uuid = "fedcba9876543210",
+                               .set_id = "set of the keys!",
+                               .table_digest = le64_of(1),
+                               .generation = le64_of(2),
+                               .watermark = le64_of(3),
+                               .keys = le64_of(4),
+                               .target_error = le64_of_f64(0.5),
+                               .created = le64_of(6),
+                               .own_blocks = le64_of(4),
+                               .rank = le32_of(8),
+                               .column = le32_of(1),
+                               .has_range = 1}};
     column_set_strings(&c, piece_of("abc"), piece_of("xy"), piece_of("k"),
                        piece_of("ka"));
     return c;
@@ -220,7 +220,7 @@ static size_t n_entry = A_COLUMN_BYTES;
 
 static struct verdict decode_column(uint8_t *bytes)
 {
-    struct column col;
+    struct facts col;
     struct verdict v = column_decode(bytes, n_entry, bands, 2, &col);
     assert_true(v.code == VERDICT_OK || all_zero(&col, sizeof col));
     return v;
@@ -254,7 +254,7 @@ TEST(rules_of_columns)
         KB(109, 'l', RANGE, first_bytes), /* above the last key */
     };
     uint8_t good[PAGE_BYTES] = {0}, many[1024];
-    struct column c = a_column(), out;
+    struct facts c = a_column(), out;
     IS(column_bytes(&c.disk), A_COLUMN_BYTES);
     memcpy(good, &c, A_COLUMN_BYTES);
     verdict_is(decode_column(good), VERDICT_OK, 0, "");
@@ -301,7 +301,7 @@ TEST(lengths_of_columns)
     };
     for (size_t i = 0; i < N_OF(cases); i++) {
         uint8_t bytes[PAGE_BYTES];
-        struct column c = a_column();
+        struct facts c = a_column();
         memset(bytes, 'z', sizeof bytes);
         memcpy(bytes, &c.disk, sizeof c.disk);
         struct column_disk *d = (void *)bytes;

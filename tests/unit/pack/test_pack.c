@@ -235,11 +235,11 @@ TEST(rows_cross_pages)
 }
 
 /* The entry of source i. */
-static void entry_is(const struct column *col, size_t i)
+static void entry_is(const struct facts *col, size_t i)
 {
     const struct band *b = band_of_source(i);
     uint64_t own_blocks = pack_own_blocks(&sources[i], b);
-    struct column want = columns[i];
+    struct facts want = columns[i];
     want.disk.own_blocks = le64_of(own_blocks);
     want.disk.column = le32_of(sources[i].column);
     assert_memory_equal(col, &want, column_bytes(&want.disk));
@@ -249,10 +249,10 @@ static void entry_is(const struct column *col, size_t i)
 
 struct listed {
     uint32_t n, stop; /* 0: not before the end */
-    struct column before;
+    struct facts before;
 };
 
-static int check_column(void *ctx, const struct column *col)
+static int check_column(void *ctx, const struct facts *col)
 {
     struct listed *l = ctx;
     entry_is(col, plan.order[le32_get(col->disk.column)]);
@@ -280,7 +280,7 @@ static void lengthen_names(size_t n_more)
 static size_t entries_are_found(struct tamis_filter *f)
 {
     size_t n_damaged = 0;
-    struct column col;
+    struct facts col;
     for (size_t i = 0; i < n_sources; i++) {
         uint32_t number = sources[i].column;
         struct piece name = column_name(&columns[i]);
@@ -303,7 +303,7 @@ static size_t entries_are_found(struct tamis_filter *f)
 
 static void strangers_are_not(struct tamis_filter *f)
 {
-    struct column col;
+    struct facts col;
     for (size_t i = 0; i < n_sources; i += 7) {
         uint8_t name[NAME_MAX_BYTES + 1];
         size_t n = column_name(&columns[i]).n;
@@ -344,7 +344,7 @@ static size_t found_without(const struct tamis_stage_info *table, uint64_t page)
 /* How many pages are read for the entry of source i, in a file just opened. */
 static uint64_t pages_read(size_t i, bool by_name)
 {
-    struct column col;
+    struct facts col;
     struct piece name = column_name(&columns[i]);
     uint32_t number = sources[i].column;
     FILTER f = open_filter(path_of("pack"));
@@ -406,7 +406,7 @@ static bool blocks_of_others(void *ctx, unsigned thread, uint32_t source, uint32
                              uint64_t first, uint64_t n, uint8_t *out)
 {
     static const uint8_t key[1000];
-    struct column was = columns[source];
+    struct facts was = columns[source];
     column_set_strings(&columns[source], column_name(&was), column_binding(&was),
                        (struct piece){key, key_bytes}, column_last(&was));
     return some_blocks(ctx, thread, source, lane, first, n, out);
@@ -427,7 +427,7 @@ TEST(as_many_pages_are_written_as_were_counted)
     forget_sources();
 }
 
-static int stop_at_third(void *ctx, const struct column *col)
+static int stop_at_third(void *ctx, const struct facts *col)
 {
     uint32_t *n = ctx;
     return ++*n == 3 ? 42 : 0;
@@ -606,7 +606,7 @@ static size_t check_golden(const char *name, bool rotten, size_t *n_columns)
     assert_non_null(list.in);
     uint32_t n_bands, column = 0;
     const struct band *bands = pack_bands(f, &n_bands), *band = bands;
-    struct column col;
+    struct facts col;
     for (*n_columns = 0; answers_next(&list);) {
         struct tamis_key k = tamis_key_of(&d, list.key, list.key_bytes);
         if (list.next == 1) {

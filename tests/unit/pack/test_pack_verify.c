@@ -127,7 +127,7 @@ static const struct {
     {behind_the_digests, PACK_ROWS, 0},
 };
 
-static int any_column(void *ctx, const struct column *col)
+static int any_column(void *ctx, const struct facts *col)
 {
     return 0;
 }
@@ -135,7 +135,7 @@ static int any_column(void *ctx, const struct column *col)
 /* No column is described by another's entry. */
 static void columns_are_their_own(struct tamis_filter *f)
 {
-    struct column col;
+    struct facts col;
     for (uint32_t c = 0; c < 12; c++)
         if (pack_describe(f, c, c % 2, &col) == 0)
             IS(le32_get(col.disk.column), c);

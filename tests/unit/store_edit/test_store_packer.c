@@ -39,7 +39,7 @@ struct column_check {
 };
 
 /* The table digest is made of the blocks of a filter of these keys. */
-static int check_column(void *ctx, const struct column *col)
+static int check_column(void *ctx, const struct facts *col)
 {
     struct column_check *c = ctx;
     struct tamis_pack_place place;
