@@ -438,7 +438,7 @@ void room_shapes(void)
     for (unsigned packed = 0; packed < 2; packed++)
         for (size_t i = 0; i < 5 + packed; i++)
             for (size_t n = ((size_t)1 << bits[packed][i]) - 1, k = 0;
-                 k < 3 && n<most; k += bench.sizes.rounds> 3 ? 1 : 3)
+                 k < 3 && n + k <= most; k += bench.sizes.rounds > 3 ? 1 : 3)
                 measure_stores(n + k, packed,
                                packed && !k && bits[1][i] % 7 == 2 ? 1000 : 0, out,
                                worst);
