@@ -297,7 +297,7 @@ static inline bool lists_all(const struct tamis_snapshot *s,
 {
     const struct tamis_target *t = q->targets;
     size_t n = q->n_targets;
-    return t && n > FEW && n == s->n && s->n_segments == n && s->complete &&
+    return t && (n > FEW || s->shared.n_listed) && n == s->n && s->n_segments == n && s->complete &&
            t->slot == 1 && t[n - 1].slot == n && target_here(s, t) &&
            !t->min_watermark && s->planes.kernel->run_of_targets(t, n) == n;
 }

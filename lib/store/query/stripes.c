@@ -388,9 +388,9 @@ enum { PAGE_WORDS = 1024 };
 struct page {
     size_t begin, end;        /* all numbers that are asked so; */
     size_t first, n, n_words; /* those of this page */
-    bool bare;     /* hits are not looked at: few of these columns are asked for */
-    bool damaged;  /* pages that failed took part */
-    uint64_t hits; /* keys that some target may have */
+    bool bare;         /* hits are not looked at: few of these columns are asked for */
+    uint64_t hits;     /* keys that some target may have */
+    uint64_t doubtful; /* those whose hits a range may exclude, or a failed page made */
     uint64_t listed[PAGE_WORDS]; /* the numbers that are targets */
     uint64_t rows[PAGE_WORDS];
 };
@@ -425,10 +425,11 @@ static size_t ask_page(const struct asking *a, struct page *p, size_t from)
     b.rows = p->rows;
     memset(p->rows, 0, b.n * p->n_words * sizeof *p->rows);
     ask_numbers(&b, 0, p->first, p->n);
-    p->damaged = b.damaged;
-    p->hits = 0;
-    for (size_t k = 0; k < b.n; k++)
+    p->hits = p->doubtful = 0;
+    for (size_t k = 0; k < b.n; k++) {
         p->hits |= (uint64_t)any_listed(p, p->rows + k * p->n_words) << k;
+        p->doubtful |= (uint64_t)(p->bare && (b.damaged || b.keys[k].bytes)) << k;
+    }
     return b.n;
 }
 
@@ -440,6 +441,12 @@ static inline uint64_t look_up(const uint64_t *row, const uint32_t *at, size_t n
     return absent;
 }
 
+/* Does nobody ask which of the targets may have a key, but only whether any may? */
+static bool asks_any(const struct asking *a)
+{
+    return !a->rows && !a->reasons;
+}
+
 /* Key i, and its hits in a slice. Returns those that are absent after all. */
 static uint64_t look_again(struct asking *a, size_t i, const struct slice *t,
                            uint64_t hits)
@@ -449,6 +456,8 @@ static uint64_t look_again(struct asking *a, size_t i, const struct slice *t,
         size_t k = (size_t)__builtin_ctzll(hits);
         if (ask_with_care(a, &t->targets[k], t->at + k, UINT64_C(1) << i))
             absent |= hits & -hits;
+        else if (asks_any(a))
+            break;
     }
     return absent;
 }
@@ -498,9 +507,11 @@ static void look_up_slice(struct asking *a, const struct page *p, size_t place,
     t.asked = on_pages & here;
     for (size_t k = 0; k < n_keys; k++) {
         uint64_t absent = t.asked, late = 0;
+        if (asks_any(a) && (a->some >> (from + k) & 1 || !(p->hits >> k & 1)))
+            continue;
         if (p->hits >> k & 1)
             absent &= look_up(p->rows + k * p->n_words, at, n);
-        if (a->reasons || (p->bare && (p->damaged || a->keys[from + k].bytes)))
+        if (a->reasons || p->doubtful >> k & 1)
             late = look_again(a, from + k, &t, t.asked & ~absent);
         deliver(a, from + k, &t, absent | late, 0, absent);
     }
@@ -577,23 +588,21 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
         return false;
     p.begin = loose ? 0 : p.begin;
     p.end = columns ? p.end : s->n_loose;
-    p.bare = columns && n < (p.end - p.begin) / 4;
+    p.bare = columns && (asks_any(a) || n < (p.end - p.begin) / 4);
     for (p.first = p.begin; p.first < p.end; p.first += p.n) {
         p.n = p.end - p.first;
         p.n = p.n < PAGE_WORDS * WORD ? p.n : PAGE_WORDS * WORD;
         p.n_words = bit_words(p.n);
-        /* Each target of one key is looked up at once, as soon as it is seen. */
-        bool lists = a->n > 1 || !(a->rows || a->reasons || p.bare);
-        bool first = p.first == p.begin;
+        bool lists = a->n > 1 || asks_any(a), first = p.first == p.begin;
         memset(p.listed, lists ? 0 : 0xff, p.n_words * sizeof *p.listed);
         for (size_t i = 0; lists && i < n; i += WORD)
             list_targets(a, &p, at + i, n - i < WORD ? n - i : WORD, first);
         for (size_t from = 0, some; from < a->n; from += some) {
             some = ask_page(a, &p, from);
-            if (!a->rows && !a->reasons && !p.bare) {
-                a->some |= p.hits << from; /* nobody asks which */
+            if (asks_any(a))
+                a->some |= (p.hits & ~p.doubtful) << from;
+            if (asks_any(a) && !(p.hits & p.doubtful))
                 continue;
-            }
             for (size_t i = 0; i < n; i += WORD)
                 look_up_slice(a, &p, at + i, n - i < WORD ? n - i : WORD, from, some,
                               first && !lists);
