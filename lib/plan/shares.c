@@ -18,13 +18,6 @@ double scale_of(const struct store_plan *p, size_t i)
     return p->uniform ? 1 : p->runs[p->segments[i].run];
 }
 
-/* Four digits, which are printed and given back without loss; none that are more. */
-static double rounded_down(double error)
-{
-    double unit = pow(10, floor(log10(error)) - 3);
-    return fmax(floor(error / unit) * unit, ERROR_MIN);
-}
-
 /* Up, by at most 0.2%. */
 static uint64_t rounded_keys(uint64_t n_keys)
 {
@@ -49,7 +42,10 @@ static void plan_of_kind(uint32_t kind, uint64_t n_keys, double error,
 /* A filter at this error, or none if there is no such. */
 struct tamis_plan_share share_at(const struct store_plan *p, size_t i, double error)
 {
-    struct tamis_plan_share s = {.error = rounded_down(fmin(error, ERROR_MAX))};
+    /* Down to four digits, which are printed and given back without loss. */
+    error = fmin(error, ERROR_MAX);
+    double unit = pow(10, floor(log10(error)) - 3);
+    struct tamis_plan_share s = {.error = fmax(floor(error / unit) * unit, ERROR_MIN)};
     uint64_t n_keys = p->segments[i].n_keys;
     if (p->rough)
         n_keys = rounded_keys(n_keys);
