@@ -140,7 +140,7 @@ enum tamis_error {
     TAMIS_ERR_POISONED = -10,  /* a sync failed, or a page was lost: reopen, replay */
     TAMIS_ERR_FORKED = -11,    /* opened before fork(), used in the child */
     TAMIS_ERR_RANGE = -12,     /* an argument outside its documented range */
-    TAMIS_ERR_TOO_LARGE = -13, /* beyond 2^32 blocks a lane, or 2^28 numbers */
+    TAMIS_ERR_TOO_LARGE = -13, /* 2^32 blocks a lane, or 2^28 segments, exceeded */
     TAMIS_ERR_NETWORK = -14,   /* writing, or reading an open filter, over a network */
     TAMIS_ERR_READ_ONLY = -15, /* the store could be opened for reading only */
     TAMIS_ERR_CATALOG = -16,   /* LMDB failed; the diag has its words */

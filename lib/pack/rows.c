@@ -12,9 +12,10 @@
  * All rows of a pack are made chunk by chunk: several threads make them, the caller's
  * puts them into the file, in their order.
  *
- *     threads   0        1        2       each takes the next chunk, if the ring has
- * room v        v        v ring    [ made ] [ made ] [      ] [ made ] |  the oldest
- * first
+ *     threads   0        1        2       each takes the next chunk, if there is room
+ *               v        v        v
+ *     ring   [ made ] [ made ] [      ] [ made ]
+ *               |  the oldest first
  *               v
  *     put()   thread 0, which makes chunks while the oldest is not ready
  *

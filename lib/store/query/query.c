@@ -11,7 +11,7 @@
 #include "lib/store/query/inside.h"
 
 enum {
-    FEW = 16,   /* segments whose ranges are compared after their bits */
+    FEW = 16,   /* segments: bits come before ranges, and a list stays a list */
     A_RUN = 16, /* so many numbers that follow each other are a run */
 };
 
@@ -65,8 +65,7 @@ static void list_hits(const struct tamis_query *q, size_t i, uint64_t hits)
     q->n_candidates[i] = n;
 }
 
-/* Which of at most 64 keys are absent from all of n targets? False: this cannot tell.
- */
+/* Which of at most 64 keys are absent from all n targets? False: this cannot tell. */
 static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_query *q,
                                   size_t n, uint64_t *absent)
 {
@@ -297,8 +296,8 @@ static inline bool lists_all(const struct tamis_snapshot *s,
 {
     const struct tamis_target *t = q->targets;
     size_t n = q->n_targets;
-    return t && (n > FEW || s->shared.n_listed) && n == s->n && s->n_segments == n && s->complete &&
-           t->slot == 1 && t[n - 1].slot == n && target_here(s, t) &&
+    return t && (n > FEW || s->shared.n_listed) && n == s->n && s->n_segments == n &&
+           s->complete && t->slot == 1 && t[n - 1].slot == n && target_here(s, t) &&
            !t->min_watermark && s->planes.kernel->run_of_targets(t, n) == n;
 }
 

@@ -1,4 +1,5 @@
-/* Columns of packs: rows say which of them may have a key, many at a time.
+/* Numbers that follow each other, and targets that are looked up in these. Columns of
+ * packs: rows say which of them may have a key, many at a time.
  *
  *     rows of the key --AND--> columns that may have it   0 1 1 0 ...
  *     living columns of the stripe                        1 1 0 1 ...
@@ -486,8 +487,7 @@ static void list_targets(struct asking *a, struct page *p, size_t place, size_t 
         ask_off_pages(a, place, n, on_pages);
 }
 
-/* n targets that lie on the page, for some keys from one on. `first`: asks the others.
- */
+/* n targets that lie on the page, for keys from one on. `first`: asks the others. */
 static void look_up_slice(struct asking *a, const struct page *p, size_t place,
                           size_t n, size_t from, size_t n_keys, bool first)
 {
@@ -593,6 +593,7 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
         p.n = p.end - p.first;
         p.n = p.n < PAGE_WORDS * WORD ? p.n : PAGE_WORDS * WORD;
         p.n_words = bit_words(p.n);
+        /* One key: its targets are seen only when they are looked up. */
         bool lists = a->n > 1 || asks_any(a), first = p.first == p.begin;
         memset(p.listed, lists ? 0 : 0xff, p.n_words * sizeof *p.listed);
         for (size_t i = 0; lists && i < n; i += WORD)

@@ -112,8 +112,8 @@ bool outside_range(const struct entry *e, const struct tamis_key *key);
  *               loose     | columns of views[0] | columns of views[1]
  *
  * Each pack begins at a multiple of 64, so that its bits and those of numbers are
- * words that agree. Nothing is held for a column but a bit; and its rank in the open
- * pack, once it was read. All of it is made with the snapshot, and never changes. */
+ * words that agree. A snapshot holds a bit for each column, and nothing else. All of it
+ * is made with the snapshot, and never changes. */
 static inline size_t bit_words(size_t n_bits)
 {
     return n_bits / 64 + (n_bits % 64 != 0);
