@@ -2,7 +2,7 @@
  * when the thread stalls there, is cancelled, leaves by siglongjmp(), or is interrupted
  * by a signal handler that probes. Each case is a process of its own, in which nothing
  * has been opened before: what a process does once is done then, too. */
-#include "tests/support/store_support.h"
+#include "tests/support/store_packs.h"
 
 #include <semaphore.h>
 
@@ -11,6 +11,7 @@ enum { N = 100, SECONDS = 30 };
 static struct tamis_store *store;
 static struct tamis_snapshot *snapshot;
 static struct tamis_key present, absent;
+static struct tamis_target listed[4];
 
 /* Probes for a key that the segment has, and for one that it lacks. */
 static int answers_are_right(void)
@@ -94,11 +95,13 @@ static int in_a_handler(void *ctx)
 enum { STACK_BYTES = 80 << 10 }; /* as tamis.h says */
 static uint8_t stack[4 * STACK_BYTES];
 
+/* The list opens the segment, which stands before columns of a pack. */
 static void ask_all(int sig)
 {
     uint64_t bits[1];
-    in_handler = answers_are_right();
+    ASK(snapshot, LIST(listed, 4), KEYS(&absent, 1), .absent = bits);
     ASK(snapshot, ALL, KEYS(&absent, 1), .absent = bits);
+    in_handler = answers_are_right();
 }
 
 static int takes_that_much_stack(void *ctx)
@@ -113,19 +116,6 @@ static int takes_that_much_stack(void *ctx)
     while (stack[unused] == 0xa5)
         unused++;
     return in_handler ? in_handler : sizeof stack - unused > STACK_BYTES ? 9 : 0;
-}
-
-/* Before the segment's first use. */
-TEST(test_stack)
-{
-#if SANITIZED || !defined(__OPTIMIZE__)
-    skip(); /* frames are larger */
-#endif
-    in_child(takes_that_much_stack, NULL);
-    in_child(takes_that_much_stack, &store);
-    io_calls.mmap = no_mmap;
-    in_child(takes_that_much_stack, &store);
-    io_calls.mmap = mmap;
 }
 
 /* ---- another thread ---- */
@@ -196,6 +186,30 @@ TEST(test_first_uses)
     }
     io_calls.mmap = mmap;
     IS(answers_are_right(), 0);
+}
+
+/* Before the segment's first use. */
+TEST(test_stack)
+{
+    static const char *const names[] = {"seg", "c", "a", "b"};
+#if SANITIZED || !defined(__OPTIMIZE__)
+    skip(); /* frames are larger */
+#endif
+    drop_segment(store, "seg");
+    for (size_t i = 1; i < 4; i++)
+        put_segment(store, names[i], 1000 * i, N);
+    pack_all(store);
+    put_segment(store, "seg", 0, N);
+    tamis_snapshot_release(snapshot);
+    snapshot = snapshot_of(store);
+    for (size_t i = 0; i < 4; i++)
+        OK(tamis_snapshot_find(snapshot, names[i], strlen(names[i]), NULL, 0, 0,
+                               &listed[i]));
+    in_child(takes_that_much_stack, NULL);
+    in_child(takes_that_much_stack, &store);
+    io_calls.mmap = no_mmap;
+    in_child(takes_that_much_stack, &store);
+    io_calls.mmap = mmap;
 }
 
 static int set_up(void **state)
