@@ -110,15 +110,6 @@ static uint64_t ask_batch(const struct asking *a, const struct tamis_target *t,
     return by_range | (absent & mask);
 }
 
-static void prefetch_answerer(const struct answerer *p, uint64_t h)
-{
-    if (p->filter)
-        filter_prefetch(p->filter, h);
-    else
-        pack_prefetch_column(seat_filter(&p->seat), p->seat.band, seat_column(&p->seat),
-                             h);
-}
-
 uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at,
                        uint64_t mask)
 {
@@ -134,8 +125,8 @@ uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at
             absent = ask_batch(a, t, &p, plain);
             mask &= ~plain;
         }
-        for (uint64_t m = a->n > 1 ? plain & mask : 0; m; m &= m - 1)
-            prefetch_answerer(&p, a->hash[__builtin_ctzll(m)]);
+        for (uint64_t m = a->n > 1 && p.filter ? plain & mask : 0; m; m &= m - 1)
+            filter_prefetch(p.filter, a->hash[__builtin_ctzll(m)]);
     }
     for (uint64_t m = mask; m; m &= m - 1) {
         const struct tamis_key *key = &a->keys[__builtin_ctzll(m)];
@@ -159,16 +150,10 @@ uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at
 void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *t,
                      uint64_t h)
 {
-    struct answerer p = {0};
-    if (!target_here(s, t))
-        return;
-    if (is_loose(s, t->slot - 1))
-        p.filter = atomic_load_explicit(&s->entries[t->slot - 1]->filter,
-                                        memory_order_acquire);
-    else
-        p.seat = segment_seat(s, t->slot - 1);
-    if (p.filter || p.seat.band)
-        prefetch_answerer(&p, h);
+    struct tamis_filter *f =
+        target_loose(s, t) ? atomic_load(&s->entries[t->slot - 1]->filter) : NULL;
+    if (f)
+        filter_prefetch(f, h);
 }
 
 /* ---- the ways in ---- */
