@@ -181,11 +181,11 @@ struct verdict column_decode(const uint8_t *in, size_t n_bytes,
 {
     struct verdict v = AT(SHORT, name_bytes);
     size_t n = n_bytes < COLUMN_MAX_BYTES ? n_bytes : COLUMN_MAX_BYTES;
-    memset(col, 0, sizeof *col);
-    if (n < sizeof col->disk)
-        return v;
-    memcpy(col, in, n);
-    if (n_bytes == column_bytes(&col->disk)) {
+    col->place = 0;
+    col->mapped = NULL;
+    if (n >= sizeof col->disk)
+        memcpy(col, in, n);
+    if (n >= sizeof col->disk && n_bytes == column_bytes(&col->disk)) {
         col->band = band_of_column(bands, n_bands, le32_get(col->disk.column));
         v = column_check(col, bands, n_bands);
     }

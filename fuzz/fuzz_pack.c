@@ -189,7 +189,7 @@ static void look_up(struct tamis_filter *f, bool checked, bool verified, bool go
         struct piece name = column_name(&col);
         if (!rc)
             rc = pack_find(f, name.at, name.n, false, &found);
-        MUST(!good || (rc == 0 && memcmp(&col, &found, sizeof col) == 0));
+        MUST(!good || (rc == 0 && memcmp(&col, &found, column_bytes(&col.disk)) == 0));
         if (good)
             rc = pack_find(f, name.at, name.n - 1, false, &found);
         MUST(!good || rc == TAMIS_ERR_NO_SEGMENT ||

@@ -23,7 +23,6 @@ enum {
     WORD = 8,       /* bytes that pack_ask_slowly() has room for */
     FEW_PAGES = 32, /* of rows: they are mapped */
     HELD_PAGES = 5, /* a block of four pages may reach into a fifth */
-    FEW_ASKED = 16, /* questions about one column that map no pages */
 };
 
 /* ---- the mapping ---- */
@@ -260,82 +259,49 @@ bool pack_probe_band(const struct band_rows *b, uint64_t h,
 
 /* ---- one column ---- */
 
-/* Where the rows of one lane begin, from the start of the rows. */
-static uint32_t rows_of_lane(const struct band *b, uint32_t lane, uint64_t h,
-                             uint64_t rows[MAX_WORDS])
-{
-    const struct geometry *g = &b->geometry;
-    uint64_t block = band_row(b, lane, geometry_block(h, g->n_blocks), 0);
-    for (uint32_t i = 0; i < g->words; i++) {
-        uint32_t word = (geometry_start(h) + i) % WORDS_PER_BLOCK;
-        rows[i] = block + (word * 64 + geometry_bit(h, word)) * (uint64_t)b->row_bytes;
-    }
-    return g->words;
-}
-
-/* Its bit in one row: 0 or 1; -1 if the page failed its check. */
-static int column_bit(struct stage *s, uint64_t at, uint32_t bit, bool copies)
-{
-    uint8_t copy[PAGE_BYTES];
-    uint64_t page = at / PAGE_BYTES;
-    if (!copies)
-        return stage_page_good(s, page) ? s->bits[at] >> bit & 1 : -1;
-    bool read = stage_read(s, page * PAGE_BYTES, PAGE_BYTES, copy);
-    read = read ? stage_check_read(s, page, copy) : stage_copy_page(s, page, copy);
-    return read ? copy[at % PAGE_BYTES] >> bit & 1 : -1;
-}
-
 enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b,
                                     uint32_t column, uint64_t h)
 {
-    struct view *v = view_of(f);
-    struct stage *s = &v->stages[PACK_ROWS];
-    enum tamis_reason reason = TAMIS_HIT;
-    uint64_t rows[MAX_WORDS], first = h;
-    bool good = stage_all_good(s), strict = s->mode == TAMIS_CHECK_STRICT;
-    bool few = !good && v->map.file && atomic_load(&v->n_asked) < FEW_ASKED;
-    if (few) /* to map a page takes longer than to read it ten times */
-        atomic_fetch_add(&v->n_asked, 1);
-    for (uint32_t lane = 0; lane < b->geometry.lanes; lane++) {
-        uint32_t n = rows_of_lane(b, lane, h, rows), bits = UINT32_MAX;
-        for (uint32_t i = 0; good && i < n; i++) /* no branch for each */
-            bits &= s->bits[rows[i] + column / 8];
-        if (!(bits >> column % 8 & 1)) {
-            atomic_thread_fence(memory_order_acquire);
-            return stage_all_good(s) ? TAMIS_NO_REASON /* else page by page */
-                                     : pack_probe_column(f, b, column, first);
-        }
-        for (uint32_t i = 0; !good && i < n; i++)
-            __builtin_prefetch(s->bits + rows[i] + column / 8);
-        for (uint32_t i = 0; !good && i < n; i++) {
-            int bit = column_bit(s, rows[i] + column / 8, column % 8, strict || few);
-            if (bit == 0)
-                return TAMIS_NO_REASON;
-            if (bit < 0)
-                reason = TAMIS_DAMAGED; /* ones: this row says nothing */
-        }
-        h = geometry_next_lane(h);
+    struct band_rows r = pack_band_rows(f, b);
+    uint64_t hits, its = UINT64_C(1) << column % 64;
+    struct key_rows rows;
+    bool damaged = false;
+    if (stage_all_good(r.stage)) {
+        if (pack_column_set(&r, column, h))
+            return TAMIS_HIT;
+        atomic_thread_fence(memory_order_acquire);
+        if (stage_all_good(r.stage)) /* else page by page */
+            return TAMIS_NO_REASON;
     }
-    return reason;
-}
-
-void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t column,
-                          uint64_t h)
-{
-    const uint8_t *bits = view_of(f)->stages[PACK_ROWS].bits + column / 8;
-    uint64_t rows[MAX_WORDS];
-    for (uint32_t r = rows_of_lane(b, 0, h, rows); r > 0; r--)
-        __builtin_prefetch(bits + rows[r - 1]);
+    /* Its word of each row, lane by lane. */
+    r.bits += column / 64 * WORD;
+    r.n_bytes = r.row_bytes < WORD ? r.row_bytes : WORD;
+    r.at_once = 1;
+    pack_fetch_rows(&r, h, &rows);
+    pack_ask_rows(&r, &rows, &its, &hits, &damaged);
+    return !hits ? TAMIS_NO_REASON : damaged ? TAMIS_DAMAGED : TAMIS_HIT;
 }
 
 /* ---- all columns together, as a filter ---- */
 
+static void pack_prefetch(const struct view *v, uint64_t h)
+{
+    const uint8_t *rows[MAX_WORDS];
+    for (uint32_t i = 0; i < v->n_bands; i++) {
+        struct band_rows b = view_band_rows((void *)(uintptr_t)v, &v->bands[i]);
+        pack_fetch_lane(&b, 0, h, rows);
+    }
+}
+
 /* May any column have the key? Only damage says so if each of its bits that is left
  * rests on a page that failed. */
-static enum tamis_reason probe_bands(struct view *v, uint64_t h)
+static enum tamis_reason pack_probe_one(struct view *v, const struct kernel *k,
+                                        uint64_t h)
 {
     uint64_t hits[ROW_MAX_WORDS];
-    enum tamis_reason reason = TAMIS_NO_REASON;
+    enum tamis_reason reason = v->bands ? TAMIS_NO_REASON : TAMIS_DAMAGED;
+    (void)k;
+    pack_prefetch(v, h);
     for (uint32_t i = 0; i < v->n_bands; i++) {
         bool damaged = false;
         struct band_rows r = view_band_rows(v, &v->bands[i]);
@@ -346,25 +312,6 @@ static enum tamis_reason probe_bands(struct view *v, uint64_t h)
         reason = TAMIS_DAMAGED;
     }
     return reason;
-}
-
-static void pack_prefetch(const struct view *v, uint64_t h)
-{
-    const uint8_t *bits = v->stages[PACK_ROWS].bits;
-    uint64_t rows[MAX_WORDS];
-    for (uint32_t b = 0; b < v->n_bands; b++)
-        for (uint32_t i = rows_of_lane(&v->bands[b], 0, h, rows); i > 0; i--)
-            __builtin_prefetch(bits + rows[i - 1]);
-}
-
-static enum tamis_reason pack_probe_one(struct view *v, const struct kernel *k,
-                                        uint64_t h)
-{
-    (void)k;
-    if (!v->bands)
-        return TAMIS_DAMAGED;
-    pack_prefetch(v, h);
-    return probe_bands(v, h);
 }
 
 static size_t pack_probe_many(struct view *v, const struct kernel *k,

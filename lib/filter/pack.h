@@ -131,13 +131,26 @@ bool pack_probe_band(const struct band_rows *b, uint64_t h,
 
 /* ---- one column ---- */
 
+/* Is its bit set in all rows of the key? Their pages are good. */
+static inline bool pack_column_set(const struct band_rows *b, uint32_t column,
+                                   uint64_t h)
+{
+    const uint8_t *rows[MAX_WORDS];
+    uint32_t bits = UINT32_C(1) << column % 8;
+    for (uint32_t lane = 0; lane < b->lanes && bits; lane++) {
+        uint64_t block = lane * b->n_blocks + geometry_block(h, b->n_blocks);
+        b->kernel->fetch_rows(b->bits + block * b->block_bytes + column / 8,
+                              b->row_bytes, 0, h, rows); /* 0: they are read now */
+        for (uint32_t i = 0; i < b->words; i++)          /* no branch for each */
+            bits &= *rows[i];
+        h = geometry_next_lane(h);
+    }
+    return bits;
+}
+
 /* One column of a band: TAMIS_NO_REASON (absent), TAMIS_HIT or TAMIS_DAMAGED. */
 enum tamis_reason pack_probe_column(struct tamis_filter *f, const struct band *b,
                                     uint32_t column, uint64_t h);
-
-/* Prefetches the lines that pack_probe_column() reads first. */
-void pack_prefetch_column(struct tamis_filter *f, const struct band *b, uint32_t column,
-                          uint64_t h);
 
 /* ---- the table of columns ----
  *

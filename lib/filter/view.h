@@ -44,7 +44,6 @@ struct view {
     uint32_t n_bands, bad_band;
     struct guide *_Atomic guide; /* where names are; NULL: few were sought */
     _Atomic uint32_t n_unguided; /* searches without the guide */
-    _Atomic uint32_t n_asked;    /* questions about one segment, while these are few */
     struct list_map *list;       /* kind_list's */
     struct ribbons *ribbons;     /* kind_ribbon's */
     struct stage stages[];

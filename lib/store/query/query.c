@@ -1,8 +1,8 @@
 /* Queries: which way each goes, and the public call.
  *
- *     one key, one segment of its own     ask_by_probe()
+ *     one key, one segment                ask_by_probe()
  *     one stripe is all there is, one key ask_row(): one row is all answers
- *     a few segments that are ready       ask_some_cells(): the bits alone
+ *     up to 64 segments that are ready    ask_some_cells(): bits, ranges of hits
  *     numbers that follow each other      ask_numbers()
  *     targets in no order                 ask_scattered()
  *
@@ -11,7 +11,7 @@
 #include "lib/store/query/inside.h"
 
 enum {
-    FEW = 16,   /* segments: bits come before ranges, and a list stays a list */
+    FEW = 16,   /* so few segments: a list stays a list */
     A_RUN = 16, /* so many numbers that follow each other are a run */
 };
 
@@ -46,10 +46,14 @@ static __attribute__((noinline)) uint64_t hits_in_range(const struct tamis_snaps
                                                         const struct tamis_key *key,
                                                         uint64_t hits)
 {
+    uint64_t x = key_prefix(key->bytes, key->n_bytes);
     for (uint64_t m = hits; m; m &= m - 1) {
         size_t i = (size_t)__builtin_ctzll(m);
         size_t number = q->targets ? q->targets[i].slot - 1U : i;
-        if (outside_by_bytes(s, number, key))
+        uint64_t first = range_end(s->planes.first, number),
+                 last = range_end(s->planes.last, number);
+        if (x < first || x > last ||
+            ((x == first || x == last) && outside_by_bytes(s, number, key)))
             hits &= ~(m & -m);
     }
     return hits;
@@ -80,8 +84,7 @@ static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_q
         if (q->absent)
             __atomic_store_n(&q->absent[i], 0, __ATOMIC_RELAXED);
         hash[i] = q->keys[i].hash;
-        other |= (q->keys[i].tag ^ s->domain.tag) |
-                 (n > FEW && q->keys[i].bytes && s->planes.any_range);
+        other |= q->keys[i].tag ^ s->domain.tag;
     }
     if (other || !(planes = few_planes(s, q, n, epoch, room)) ||
         !snapshot_is_quick(s, q->n_keys))
@@ -303,10 +306,21 @@ static inline bool lists_all(const struct tamis_snapshot *s,
 
 /* Which of at most 64 keys are absent from all? If somebody asks for reasons: of
  * one key. */
-static inline uint64_t ask_keys(struct tamis_snapshot *s, const struct tamis_query *q,
-                                size_t n)
+static uint64_t ask_keys(struct tamis_snapshot *s, const struct tamis_query *q,
+                         size_t n)
 {
+    struct tamis_query some;
+    struct tamis_key room[WORD];
     uint64_t absent;
+    bool all = lists_all(s, q);
+    for (size_t i = 0; q->hashes && i < q->n_keys; i++)
+        room[i] = (struct tamis_key){.tag = q->tag, .hash = q->hashes[i]};
+    if (all || q->hashes) {
+        some = *q;
+        some.targets = all ? NULL : q->targets;
+        some.keys = q->hashes ? room : q->keys;
+        q = &some;
+    }
     return n && (ask_row(s, q, &absent) || ask_some_cells(s, q, n, &absent))
                ? absent
                : ask_cleared(s, q, n);
@@ -331,11 +345,10 @@ static const char *query_fault(const struct tamis_snapshot *s,
 
 /* The next keys, from `at` on, and where their answers go. */
 static void next_keys(struct tamis_query *some, const struct tamis_query *q, size_t at,
-                      size_t n, struct tamis_key *room)
+                      size_t n)
 {
-    some->keys = q->keys ? q->keys + at : room;
-    for (size_t i = 0; !q->keys && i < some->n_keys; i++)
-        room[i] = (struct tamis_key){.tag = q->tag, .hash = q->hashes[at + i]};
+    some->keys = q->keys ? q->keys + at : NULL;
+    some->hashes = q->hashes ? q->hashes + at : NULL;
     if (q->absent)
         some->absent = q->absent + at * bit_words(n);
     if (q->reasons)
@@ -352,7 +365,6 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
                                                      struct tamis_diag *diag)
 {
     struct tamis_query q, some;
-    struct tamis_key room[WORD];
     if (!query || options_copy(&q, sizeof q, query))
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "a query has another size"), 0;
     const char *fault = query_fault(s, &q);
@@ -368,13 +380,11 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
                                          : TAMIS_UNREADABLE);
     if (fault)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "%s", fault), 0;
-    if (lists_all(s, &q))
-        q.targets = NULL;
     some = q;
     some.absent_from_all = NULL;
     for (size_t at = 0; at < q.n_keys; at += some.n_keys) {
         some.n_keys = q.n_keys - at < step ? q.n_keys - at : step;
-        next_keys(&some, &q, at, n, room);
+        next_keys(&some, &q, at, n);
         uint64_t absent = ask_keys(s, &some, n);
         if (q.absent_from_all)
             put_bits(q.absent_from_all, (ptrdiff_t)at, absent);
@@ -383,12 +393,12 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
     return n_absent;
 }
 
-/* Is it one key, and one segment that has a filter of its own? Then it is a probe. */
+/* Is it one key, and one segment? Then it is a probe. */
 static inline bool is_probe(const struct tamis_snapshot *s, const struct tamis_query *q)
 {
     return s && q && q->size == sizeof *q && q->n_targets == 1 && q->n_keys == 1 &&
            q->targets && !q->all && !q->keys == !!q->hashes && !q->reasons &&
-           !q->candidates && !q->n_candidates && is_loose(s, q->targets->slot - 1U);
+           !q->candidates && !q->n_candidates;
 }
 
 static size_t ask_by_probe(struct tamis_snapshot *s, const struct tamis_query *q)
@@ -406,19 +416,23 @@ static size_t ask_by_probe(struct tamis_snapshot *s, const struct tamis_query *q
 size_t tamis_snapshot_query(struct tamis_snapshot *s, const struct tamis_query *q,
                             struct tamis_diag *diag)
 {
+    uint64_t absent;
     if (RARELY(diag))
         diag_clear(diag);
     if (is_probe(s, q))
         return ask_by_probe(s, q);
     /* The way of nearly all: up to 64 keys, and a row of bits for each; or one key. */
-    if (RARELY(!s || !q) || q->size != sizeof *q || q->n_keys - 1 >= WORD || !q->keys ||
-        q->hashes || q->absent_from_all || (q->candidates && !q->n_candidates) ||
+    if (RARELY(!s || !q) || q->size != sizeof *q || q->n_keys - 1 >= WORD ||
+        !q->keys == !q->hashes || (q->candidates && !q->n_candidates) ||
         (q->reasons && q->n_keys > 1) ||
-        (q->all ? q->targets || q->n_targets : !q->targets || q->n_candidates) ||
-        lists_all(s, q))
+        (q->all ? q->targets || q->n_targets : !q->targets || q->n_candidates))
         return ask_in_parts(s, q, diag);
+    if (q->absent_from_all)
+        *q->absent_from_all = 0; /* for a caller that jumps out of the probe */
     if (q->n_candidates)
         memset(q->n_candidates, 0, q->n_keys * sizeof *q->n_candidates);
-    uint64_t absent = ask_keys(s, q, q->all ? s->n : q->n_targets);
+    absent = ask_keys(s, q, q->all ? s->n : q->n_targets);
+    if (q->absent_from_all)
+        *q->absent_from_all = absent;
     return q->n_keys == 1 ? (size_t)absent : n_bits(absent);
 }

@@ -110,15 +110,6 @@ static uint64_t ask_batch(const struct asking *a, const struct tamis_target *t,
     return by_range | (absent & mask);
 }
 
-static void prefetch_answerer(const struct answerer *p, uint64_t h)
-{
-    if (p->filter)
-        filter_prefetch(p->filter, h);
-    else
-        pack_prefetch_column(seat_filter(&p->seat), p->seat.band, seat_column(&p->seat),
-                             h);
-}
-
 uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at,
                        uint64_t mask)
 {
@@ -134,8 +125,8 @@ uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at
             absent = ask_batch(a, t, &p, plain);
             mask &= ~plain;
         }
-        for (uint64_t m = a->n > 1 ? plain & mask : 0; m; m &= m - 1)
-            prefetch_answerer(&p, a->hash[__builtin_ctzll(m)]);
+        for (uint64_t m = a->n > 1 && p.filter ? plain & mask : 0; m; m &= m - 1)
+            filter_prefetch(p.filter, a->hash[__builtin_ctzll(m)]);
     }
     for (uint64_t m = mask; m; m &= m - 1) {
         const struct tamis_key *key = &a->keys[__builtin_ctzll(m)];
@@ -159,16 +150,10 @@ uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at
 void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *t,
                      uint64_t h)
 {
-    struct answerer p = {0};
-    if (!target_here(s, t))
-        return;
-    if (is_loose(s, t->slot - 1))
-        p.filter = atomic_load_explicit(&s->entries[t->slot - 1]->filter,
-                                        memory_order_acquire);
-    else
-        p.seat = segment_seat(s, t->slot - 1);
-    if (p.filter || p.seat.band)
-        prefetch_answerer(&p, h);
+    struct tamis_filter *f =
+        target_loose(s, t) ? atomic_load(&s->entries[t->slot - 1]->filter) : NULL;
+    if (f)
+        filter_prefetch(f, h);
 }
 
 /* ---- the ways in ---- */
@@ -243,6 +228,32 @@ probe_after_look(struct tamis_snapshot *s, const struct tamis_target *t,
     return s->watch.answer(&s->watch, t, key, why, p, clock);
 }
 
+/* A column whose pages are all good, in a snapshot that is quick: its bits decide. */
+static __attribute__((noinline)) enum tamis_answer
+probe_column(struct tamis_snapshot *s, const struct tamis_target *t,
+             const struct tamis_key *key, enum tamis_reason *why)
+{
+    uint64_t clock = quick_clock();
+    size_t number = t->slot - 1U;
+    const struct stripe *p = stripe_of(&s->shared, number);
+    uint32_t column = p ? (uint32_t)(number - p->first) : 0;
+    if (!p || !plain_between(s, t, s->n_loose, s->n) || key->tag != s->domain.tag ||
+        atomic_load_explicit(&s->quick, memory_order_acquire) != clock ||
+        !stage_all_good(p->rows.stage) ||
+        !(p->living[column / WORD] >> column % WORD & 1))
+        return probe_after_look(s, t, key, why);
+    bool hit = pack_column_set(&p->rows, column, key->hash), by_range;
+    atomic_thread_fence(memory_order_acquire);
+    if (RARELY(quick_clock() != clock))
+        return probe_and_count(s, t, key, why, look_at_store(s));
+    enum tamis_reason reason =
+        column_hit(p->view, p->band->first_column + column,
+                   hit ? TAMIS_HIT : TAMIS_NO_REASON, key, &by_range);
+    if (why)
+        *why = reason;
+    return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
+}
+
 /* Nearly all probes take the last way, which costs little more than a probe of a
  * filter. Its conditions are merged into one: a processor takes one branch faster than
  * five. */
@@ -256,7 +267,7 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
         return probe_after_look(snapshot, target, key, why);
     slot = (uint64_t)target->refusal << 32 | target->slot;
     if (RARELY(slot > snapshot->n_loose))
-        return probe_after_look(snapshot, target, key, why);
+        return probe_column(snapshot, target, key, why);
     const struct watched_plane *p = &snapshot->planes.watched[slot];
     if (RARELY((atomic_load_explicit(&p->trusted, memory_order_acquire) ^ clock) |
                (key->tag ^ snapshot->domain.tag) |

@@ -320,11 +320,14 @@ int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh)
         p->n_mute += view_mute(v);
         n_bands += v->dead ? v->open->n_bands : 0;
     }
-    if (!(p->stripes = calloc(n_bands + 1, sizeof *p->stripes)))
+    if (!(p->stripes = calloc(n_bands + 1, sizeof *p->stripes + sizeof *p->firsts)))
         return ENOMEM;
+    p->firsts = (uint32_t *)(p->stripes + n_bands + 1);
     for (size_t i = 0; i < p->n; i++)
         if (p->views[i].dead)
             add_stripes(p, &p->views[i]);
+    for (size_t i = 0; i < p->n_stripes; i++)
+        p->firsts[i] = (uint32_t)p->stripes[i].first;
     const struct stripe *one = p->stripes;
     p->whole = p->n_stripes == 1 && !p->n_mute && !s->n_loose && one->first == 0 &&
                one->n_words >= bit_words(s->n);

@@ -171,6 +171,7 @@ struct shared_files {
     struct shared_view *views;
     size_t n;
     struct stripe *stripes; /* those of all packs that have living columns */
+    uint32_t *firsts;       /* numbers of their first columns, behind them */
     size_t n_stripes;
     size_t n_listed;
     /* Listed columns that no stripe has: always MAYBE. */
@@ -196,6 +197,18 @@ void shared_free(struct shared_files *p);
 
 /* ---- one column ---- */
 
+/* The stripe that has the number; NULL: none. No branch depends on the number. */
+static inline const struct stripe *stripe_of(const struct shared_files *p,
+                                             size_t number)
+{
+    const uint32_t *at = p->firsts;
+    for (size_t n = p->n_stripes, half; n > 1; n -= half) {
+        half = n / 2;
+        at += (at[half] <= number) * half;
+    }
+    const struct stripe *t = p->n_stripes ? &p->stripes[at - p->firsts] : NULL;
+    return t && number - t->first < t->rows.n_columns ? t : NULL;
+}
 /* A column of a view that can be used, or why not: `why` is its reason. */
 struct seat {
     const struct shared_view *view; /* NULL: there is none */

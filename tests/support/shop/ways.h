@@ -38,6 +38,7 @@ static UNUSED bool ask_one_way(struct tamis_snapshot *s,
     size_t answer = ASK(s, MEANT, KEYS(key, 1), .absent = bits);
     memcpy(absent, bits, (n + 63) / 64 * 8);
     IS(ASK(s, MEANT, KEYS(key, 1)), answer);
+    assert_true(ASK(s, MEANT, HASHES(&key->hash, 1, key->tag)) <= answer);
     return answer;
 }
 

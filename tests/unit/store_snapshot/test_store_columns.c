@@ -80,6 +80,42 @@ TEST_OF_SCENES(columns_of_two_packs_are_prepared)
     assert_true(report.n_open == 1 && report.warm_bytes == report.open_bytes);
 }
 
+static struct stage *scrubbed;
+static void fetch_amid_a_scrub(const uint8_t *block, uint32_t row_bytes, uint32_t words,
+                               uint64_t h, const uint8_t **rows)
+{
+    stage_mark_bad(scrubbed, 0);
+    kernel_get()->fetch_rows(block, row_bytes, words, h, rows);
+}
+
+/* Rows of zeros: where bits decide alone, the key is lost. */
+TEST_IN_DIR(bits_of_a_column_decide_alone_or_not)
+{
+    static const uint64_t none, all = 1;
+    STORE s = store_of("s", 1, 300);
+    pack_all(s);
+    SNAPSHOT snap = snapshot_of(s);
+    struct stripe *its = &snap->shared.stripes[0];
+    struct band_rows *rows = &its->rows;
+    struct kernel kernel = *rows->kernel;
+    FREED uint8_t *zeros = calloc(rows->n_blocks * rows->lanes, rows->block_bytes);
+    verified(its->view->open->filter);
+    scrubbed = rows->stage;
+    rows->bits = zeros;
+    rows->kernel = &kernel;
+    for (unsigned i = 0; i < 8; i++) { /* the first probe looks at the store */
+        struct tamis_target t = tamis_snapshot_target(snap, 0);
+        struct tamis_key key = key_in(s, 0);
+        t.snapshot += i == 2;
+        t.min_watermark = i == 3;
+        t.refusal = i == 4 ? TAMIS_MISMATCH : 0;
+        key.tag += i == 5;
+        its->living = i == 6 ? &none : &all;
+        kernel.fetch_rows = i == 7 ? fetch_amid_a_scrub : kernel_get()->fetch_rows;
+        IS(tamis_snapshot_probe(snap, &t, &key, NULL), i == 1);
+    }
+}
+
 /* Columns of few blocks against a filter of many. */
 TEST_IN_DIR(columns_are_compared_by_their_own_blocks)
 {

@@ -87,27 +87,6 @@ TEST_IN_DIR(segments_vanish)
     assert_true(r.n_open == 1 && r.n_failed == 0 && diag.code == 0);
 }
 
-TEST_IN_DIR(pages_vanish)
-{
-    struct tamis_prepare_report r;
-    struct tamis_diag diag;
-    struct heard h = {0};
-    struct tamis_prepare_options opt = {
-        .size = sizeof opt, .warm = 1, .fn = hear, .ctx = &h};
-    if (page != PAGE_BYTES)
-        return;
-    STORE s = three();
-    SNAPSHOT snap = snapshot_of(s);
-    OK(tamis_snapshot_prepare(snap, NULL, &r, NULL));
-    OK(truncate(file_of(s, "s", "b"), PAGE_BYTES));
-    OK(tamis_snapshot_prepare(snap, &opt, &r, &diag));
-    assert_true(r.n_open == 3 && r.n_unread == 1 && r.n_failed == 0);
-    IS(r.warm_bytes, 2 * mapped());
-    assert_true(h.n == 2 && h.done == h.total && h.total == 3 * mapped());
-    IS(diag.code, EIO);
-    assert_non_null(strstr(diag.file, "/filters/"));
-}
-
 TEST_IN_DIR(tells_how_far_it_is)
 {
     struct tamis_prepare_report r;
@@ -123,6 +102,16 @@ TEST_IN_DIR(tells_how_far_it_is)
     IS(tamis_snapshot_prepare(snap, &opt, &r, &diag), ECANCELED);
     IS(diag.code, ECANCELED);
     assert_true(h.n == 2 && r.n_open == 3 && r.warm_bytes == 2 * mapped());
+    if (page != PAGE_BYTES)
+        return;
+    h = (struct heard){0};
+    OK(truncate(file_of(s, "s", "b"), PAGE_BYTES)); /* pages vanish */
+    OK(tamis_snapshot_prepare(snap, &opt, &r, &diag));
+    assert_true(r.n_open == 3 && r.n_unread == 1 && r.n_failed == 0);
+    IS(r.warm_bytes, 2 * mapped());
+    assert_true(h.n == 2 && h.done == h.total && h.total == 3 * mapped());
+    IS(diag.code, EIO);
+    assert_non_null(strstr(diag.file, "/filters/"));
 }
 
 int main(void)

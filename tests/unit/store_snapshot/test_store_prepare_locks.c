@@ -1,4 +1,5 @@
 /* Preparing snapshots: which segments are locked, in which limits, and until when. */
+#include "tests/support/store_packs.h"
 #include "tests/unit/store_snapshot/prepare_support.h"
 
 /* Is this address in a mapping that is locked? */
@@ -140,32 +141,14 @@ TEST_IN_DIR(a_filter_that_is_there_twice)
     tamis_snapshot_release(snap);
 }
 
-/* Segments "a" to "l" in a pack, and "z" after it. */
-static struct tamis_store *a_pack_and_a_file(void)
-{
-    struct tamis_store *s = store_new("s");
-    struct tamis_pack_options opt = {.size = sizeof opt};
-    struct tamis_pack_report r;
-    struct tamis_edit *e = edit_new(s);
-    for (unsigned i = 0; i < 12; i++) {
-        char name[] = {(char)('a' + i), 0};
-        OK(put_keys(e, name, 1000 * i, 300, NULL));
-    }
-    OK(tamis_edit_commit(e, NULL));
-    struct tamis_snapshot *snap = snapshot_of(s);
-    EDIT(s, tamis_edit_pack(edit, snap, NULL, 0, &opt, &r, NULL));
-    IS(r.n_packed, 12);
-    tamis_snapshot_release(snap);
-    put_ranked(s, "z", 9);
-    return s;
-}
-
 /* The call for one segment takes the budget from a pack that has other segments. */
 TEST_IN_DIR(a_pack_without_a_target)
 {
     struct tamis_prepare_report r;
     struct tamis_prepare_options opt = {.size = sizeof opt, .lock_bytes = UINT64_MAX};
-    STORE s = a_pack_and_a_file();
+    STORE s = store_of("s", 12, 300);
+    IS(pack_all(s).n_packed, 12);
+    put_ranked(s, "z", 9);
     SNAPSHOT snap = snapshot_of(s);
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     assert_true(r.n_open == 13 && r.lock_error == 0);
@@ -185,7 +168,7 @@ TEST_IN_DIR(a_pack_without_a_target)
     assert_true(r.n_open == 1 && r.lock_error == 0);
     IS(r.locked_bytes, mapped());
     IS(locked_now(), mapped());
-    t = found_in(snap, "a"); /* one column is enough to keep it */
+    t = found_in(snap, "s0"); /* one column is enough to keep it */
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
     IS(r.locked_bytes, of_pack);
     IS(locked_now(), of_pack);
