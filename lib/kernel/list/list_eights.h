@@ -14,6 +14,7 @@ enum {
     EIGHT = 8,
     LEAST_MORE = 64, /* then loads of whole vectors stay within the page */
     WORD_BITS = 64,
+    PLACES = 16, /* of ones that are found at once, or fewer */
 };
 
 struct rests {
