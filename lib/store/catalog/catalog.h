@@ -162,10 +162,6 @@ int registry_create(const char *store_path, int dir, const struct meta *m,
 #define CATALOG_TEMP "catalog.lmdb."
 enum { CATALOG_TEMP_BYTES = 40 };
 
-/* ../create.c: creates a store, durable on return; `path` has no slash at its end. */
-int store_create(const char *path, const struct tamis_open_options *opt,
-                 struct io_wait *wait, struct tamis_diag *diag);
-
 int registry_open(const char *store_path, struct io_wait *wait, struct catalog **out,
                   struct tamis_diag *diag);
 struct catalog *registry_hold(struct catalog *c);
