@@ -114,7 +114,7 @@ static inline int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void 
 /* How many segment records there are; and how many segments, as all records say. */
 int catalog_count_records(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag);
 int catalog_count(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag);
-int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
+catalog_fn catalog_meta; /* ctx: struct meta, which it reads */
 /* Sets the flag "every segment of the engine is listed"; does nothing if it has this
  * value. */
 int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag);
@@ -145,7 +145,6 @@ int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *di
 int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag);
 struct stat;
 void catalog_free(struct catalog *c);
-catalog_fn catalog_read_meta; /* ctx: struct meta */
 /* For repair, with STORE locked exclusively: the catalog, in no registry, to be read
  * without LMDB: each transaction checks all pages. */
 int registry_open_alone(const char *store_path, int dir, struct catalog **out,

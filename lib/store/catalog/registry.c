@@ -169,11 +169,6 @@ void catalog_free(struct catalog *c)
     free(c);
 }
 
-int catalog_read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    return catalog_meta(t, ctx, diag);
-}
-
 /* Opens the catalog, and reads what never changes. `dir` is STORE, fd its catalog. A
  * reader does without LMDB if it must. A commit is no reason to wait here. */
 static int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *diag)
@@ -196,7 +191,7 @@ static int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *d
         rc = 0;
     }
     if (!rc)
-        rc = catalog_read(c, catalog_read_meta, &c->meta, diag);
+        rc = catalog_read(c, catalog_meta, &c->meta, diag);
     if (rc)
         return rc;
     if (c->meta.ro_compat)

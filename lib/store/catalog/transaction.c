@@ -83,7 +83,7 @@ int catalog_each_in(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *
     int stopped = 0;
     size_t n_met = 0;
     if (t->copy) {
-        for (; !stopped && n_met < catalog_copy_n(t->copy, db); n_met++) {
+        for (; !stopped && n_met < t->copy->n[db]; n_met++) {
             struct piece name, value;
             catalog_copy_at(t->copy, db, n_met, &name, &value);
             stopped = fn(ctx, name, value);
@@ -130,7 +130,7 @@ int catalog_count_records(struct catalog_txn *t, uint64_t *n, struct tamis_diag 
     int rc = t->copy ? 0 : mdb_stat(t->txn, t->catalog->dbs[CATALOG_SEGMENTS], &stat);
     if (rc)
         return catalog_txn_fail(t, rc, "counting the segments", diag);
-    *n = t->copy ? catalog_copy_n(t->copy, CATALOG_SEGMENTS) : stat.ms_entries;
+    *n = t->copy ? t->copy->n[CATALOG_SEGMENTS] : stat.ms_entries;
     return 0;
 }
 
@@ -151,8 +151,9 @@ int catalog_meta_value(struct catalog_txn *t, struct piece *value,
                            "cut short");
 }
 
-int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag)
+int catalog_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
 {
+    struct meta *m = ctx;
     struct piece value;
     memset(m, 0, sizeof *m);
     int rc = catalog_meta_value(t, &value, diag);
@@ -183,7 +184,7 @@ int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag
 
 uint64_t catalog_txn_number(const struct catalog_txn *t)
 {
-    return t->copy ? catalog_copy_txn(t->copy) : mdb_txn_id(t->txn);
+    return t->copy ? t->copy->txn : mdb_txn_id(t->txn);
 }
 
 /* A commit writes changed pages over free pages: first see that these are free. And the
@@ -254,7 +255,7 @@ static int read_copy(struct catalog_txn *t, catalog_fn *fn, void *ctx,
     t->copy = copy;
     rc = fn(t, ctx, diag);
     if (!rc)
-        origin_note(c->origin, catalog_copy_txn(copy));
+        origin_note(c->origin, copy->txn);
     catalog_copy_free(copy);
     return rc;
 }

@@ -288,8 +288,8 @@ static int hold_edits(struct repair *r)
         return rc;
     r->store->locked = true;
     return c->read_only
-               ? catalog_read(c, catalog_read_meta, &r->meta, r->diag)
-               : catalog_write(c, &wait, 0, catalog_read_meta, &r->meta, NULL, r->diag);
+               ? catalog_read(c, catalog_meta, &r->meta, r->diag)
+               : catalog_write(c, &wait, 0, catalog_meta, &r->meta, NULL, r->diag);
 }
 
 static int open_live(struct repair *r)
@@ -363,7 +363,7 @@ static int salvage_records(struct repair *r, bool *have)
     rc = repair_read_records(c, r);
     *have = rc == 0;
     if (!rc)
-        rc = catalog_read(c, catalog_read_meta, &m, r->diag);
+        rc = catalog_read(c, catalog_meta, &m, r->diag);
     if (!rc && !r->strange)
         rc = diag_fail(r->diag, TAMIS_ERR_BUSY, r->path,
                        "the catalog is good now: repair again");
