@@ -3,16 +3,6 @@
 #include "lib/store/edit/inside.h"
 #include "lib/writer/writer.h"
 
-/* ---- arguments ---- */
-
-int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
-                   struct tamis_segment_options *opt,
-                   const struct tamis_segment_options *theirs, struct tamis_diag *diag)
-{
-    int rc = edit_check_put(e, name, name_bytes, opt, theirs, diag);
-    return rc || opt->replace ? rc : edit_expect_none(e, name, name_bytes, diag);
-}
-
 struct tamis_identity edit_identity(const struct tamis_edit *e, struct piece name,
                                     const struct tamis_segment_options *opt)
 {

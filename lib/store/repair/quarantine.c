@@ -136,10 +136,12 @@ static void note_known_columns(struct confirm *c, struct listed *p)
     struct facts col;
     bool has;
     uint32_t n = listed_open(&c->list, p) == 0 ? p->now.n_columns : 0;
+    c->list.diag = NULL; /* columns that cannot be read are told elsewhere */
     for (uint32_t i = 0; i < n; i++)
-        if (listed_has(&c->list, p, i, &has, NULL) == 0 && has &&
+        if (listed_has(&c->list, p, i, &has) == 0 && has &&
             pack_describe(p->open->filter, i, true, &col) == 0)
             note_known(c, col.disk.uuid);
+    c->list.diag = c->r.diag;
 }
 
 static int compare_uuid(void *ctx, struct piece name, struct piece value)
@@ -193,7 +195,7 @@ static int confirm_check_named(struct confirm *c, const struct quarantined *q)
 {
     const struct repair_segment s = {.name = identity_name(&q->identity)};
     struct found f;
-    int rc = listings_lookup(&c->list, s.name, &f, c->r.diag);
+    int rc = listings_lookup(&c->list, s.name, &f);
     if (!rc || rc > 0 || rc == TAMIS_ERR_CATALOG)
         return rc; /* whatever its record says: it is listed */
     diag_clear(c->r.diag);
@@ -228,7 +230,7 @@ static int bury_anew(struct confirm *c, struct listed *p)
 {
     uint8_t *bits;
     const struct filters_dir *dir = c->txn->catalog->filters;
-    int rc = listed_unused(&c->list, p, &bits, c->r.diag);
+    int rc = listed_unused(&c->list, p, &bits);
     if (rc)
         return rc;
     rc = dead_create(dir->fd, p->uuid, p->now.table_digest, p->now.n_columns, bits,
@@ -304,7 +306,7 @@ static int confirm_pack(struct confirm *c, struct listed *p)
         repair_note(&c->r, 0, true, NULL, file,
                     "the pack is lost: its segments are listed, and nobody can tell "
                     "their names");
-    return c->opt.force ? listings_put(&c->list, p->uuid, 0, 0, NULL, c->r.diag) : 0;
+    return c->opt.force ? listings_put(&c->list, p->uuid, 0, 0, NULL) : 0;
 }
 
 /* ERR_MISMATCH: some do not agree. */
@@ -313,7 +315,7 @@ static int confirm_packs(struct confirm *c)
     char file[FILTER_NAME_BYTES];
     struct listings *l = &c->list;
     size_t n = l->n;
-    int rc = listings_note_named(l, c->r.diag);
+    int rc = listings_note_named(l);
     c->unsure = l->n_unread || l->unknown;
     c->waits = NULL;
     if (!rc && (l->strange || (l->astray && !c->opt.force)))
@@ -331,7 +333,7 @@ static int confirm_packs(struct confirm *c)
                          "confirm with force, if repair leaves it alone",
                          file);
     }
-    return rc ? rc : listings_write(l, c->r.diag);
+    return rc ? rc : listings_write(l);
 }
 
 /* After the transaction: notes what went off the list. */

@@ -99,7 +99,7 @@ static int count_named(struct tamis_snapshot *s, struct listings *l,
     }
     if (rc)
         return diag_errno(diag, rc, NULL, "taking a snapshot");
-    rc = listings_agree(l, diag);
+    rc = listings_agree(l);
     s->complete &= !l->strange && !l->astray;
     return rc;
 }

@@ -611,12 +611,12 @@ static int replace_value(struct catalog_txn *t, void *ctx, struct tamis_diag *di
     struct found f;
     OK(listings_load(&l, t, diag));
     struct piece name = piece_of(v->name);
-    int rc = listings_lookup(&l, name, &f, diag);
+    int rc = listings_lookup(&l, name, &f);
     if (!rc && !f.value.at) {
         uint32_t column = le32_get(f.column.disk.column);
-        OK(listed_set(&l, f.pack, column, false, diag));
-        OK(listed_name(&l, f.pack, name, column, true, diag));
-        OK(listings_write(&l, diag));
+        OK(listed_set(&l, f.pack, column, false));
+        OK(listed_name(&l, f.pack, name, column, true));
+        OK(listings_write(&l));
     }
     listings_free(&l);
     return catalog_replace(t, name, (struct piece){v->bytes, v->n}, diag);
