@@ -53,7 +53,7 @@ CHANGE(texts)
     BUILDER b = builder_in(e, name_at(s, 1), NULL);
     for (int i = 2; i < s->n; i++) {
         const char *text = s->word[i];
-        struct tamis_domain d = builder_domain(b);
+        struct tamis_domain d = builder_facts(b).domain;
         if (s->word[0][0] == 'h')
             text = key_text(number_at(s, i));
         uint64_t hash = tamis_key_of(&d, text, strlen(text)).hash;

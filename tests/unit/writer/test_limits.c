@@ -151,7 +151,7 @@ TEST(test_a_builder_of_any_memory)
     struct tamis_builder_options opt = {
         .size = sizeof opt, .memory_limit = 1, .spool_dir = ""};
     BUILDER b = builder_made(&opt);
-    OK(tamis_builder_add_hashes(b, builder_domain(b).tag, keys, N_KEYS));
+    OK(tamis_builder_add_hashes(b, builder_facts(b).domain.tag, keys, N_KEYS));
 }
 
 /* Half of the keys would be a lie, in the engine's file as in one of ours. */
@@ -163,7 +163,7 @@ TEST(test_a_failed_builder_embeds_nothing)
     file_write(path_of("engine"), "", 0);
     FD fd = open(path_of("engine"), O_RDWR | O_CLOEXEC);
     BUILDER b = builder_made(&opt);
-    IS(tamis_builder_add_hashes(b, builder_domain(b).tag, keys, N_KEYS), ENOENT);
+    IS(tamis_builder_add_hashes(b, builder_facts(b).domain.tag, keys, N_KEYS), ENOENT);
     IS(tamis_builder_finish(b, NULL, INTO(.fd = fd), &n_bytes, NULL), ENOENT);
     IS(n_bytes, 0);
     struct stat st;
