@@ -1,5 +1,5 @@
-/* A store as a whole: create, open, describe, close. It is created in a new directory or
- * an empty one, or over the remains of a creation that was cut short. Processes that
+/* A store as a whole: create, open, describe, close. It is created in a new directory
+ * or an empty one, or over the remains of a creation that was cut short. Processes that
  * create at once take turns. */
 #include "lib/plan/plan.h"
 #include "lib/store/catalog/catalog.h"
@@ -270,11 +270,11 @@ struct store_now {
     uint64_t n_segments;
 };
 
-static int read_store_now(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int read_store_now(struct catalog_txn *t, void *ctx)
 {
     struct store_now *now = ctx;
-    int rc = catalog_meta(t, &now->meta, diag);
-    return rc ? rc : catalog_count(t, &now->n_segments, diag);
+    int rc = catalog_meta(t, &now->meta);
+    return rc ? rc : catalog_count(t, &now->n_segments);
 }
 
 int tamis_store_info(struct tamis_store *store, struct tamis_store_info *info,

@@ -53,6 +53,7 @@ struct catalog {
 /* A transaction, as its function sees it. */
 struct catalog_txn {
     struct catalog *catalog;
+    struct tamis_diag *diag; /* what fails is told here; may be NULL */
     struct MDB_txn *txn;
     const struct catalog_copy *copy; /* or this, of a reader without a slot */
     int failure;                     /* LMDB's code of the first call that failed */
@@ -60,7 +61,7 @@ struct catalog_txn {
 };
 /* Runs inside a transaction, and again from the start if the map had to grow. Non-zero
  * rolls a write back. */
-typedef int catalog_fn(struct catalog_txn *t, void *ctx, struct tamis_diag *diag);
+typedef int catalog_fn(struct catalog_txn *t, void *ctx);
 typedef int catalog_each_fn(void *ctx, struct piece name, struct piece value);
 
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
@@ -81,46 +82,42 @@ int catalog_agrees(struct catalog *c, struct tamis_diag *diag);
 /* Inside a transaction. Values are LMDB's, valid until the next write. A value longer
  * than any of its database comes with no bytes. ERR_NO_SEGMENT: no such key. */
 int catalog_get_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
-                   struct piece *value, struct tamis_diag *diag);
+                   struct piece *value);
 int catalog_put_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
-                   struct piece value, struct tamis_diag *diag);
-int catalog_delete_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
-                      struct tamis_diag *diag);
+                   struct piece value);
+int catalog_delete_in(struct catalog_txn *t, enum catalog_db db, struct piece key);
 /* In the order of keys, until a result is not 0. */
 int catalog_each_in(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *fn,
-                    void *ctx, struct tamis_diag *diag);
+                    void *ctx);
 
 /* The same of segment records. */
 static inline int catalog_get(struct catalog_txn *t, struct piece name,
-                              struct piece *value, struct tamis_diag *diag)
+                              struct piece *value)
 {
-    return catalog_get_in(t, CATALOG_SEGMENTS, name, value, diag);
+    return catalog_get_in(t, CATALOG_SEGMENTS, name, value);
 }
 static inline int catalog_replace(struct catalog_txn *t, struct piece name,
-                                  struct piece value, struct tamis_diag *diag)
+                                  struct piece value)
 {
-    return catalog_put_in(t, CATALOG_SEGMENTS, name, value, diag);
+    return catalog_put_in(t, CATALOG_SEGMENTS, name, value);
 }
-static inline int catalog_delete(struct catalog_txn *t, struct piece name,
-                                 struct tamis_diag *diag)
+static inline int catalog_delete(struct catalog_txn *t, struct piece name)
 {
-    return catalog_delete_in(t, CATALOG_SEGMENTS, name, diag);
+    return catalog_delete_in(t, CATALOG_SEGMENTS, name);
 }
-static inline int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
-                               struct tamis_diag *diag)
+static inline int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx)
 {
-    return catalog_each_in(t, CATALOG_SEGMENTS, fn, ctx, diag);
+    return catalog_each_in(t, CATALOG_SEGMENTS, fn, ctx);
 }
 /* How many segment records there are; and how many segments, as all records say. */
-int catalog_count_records(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag);
-int catalog_count(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag);
+int catalog_count_records(struct catalog_txn *t, uint64_t *n);
+int catalog_count(struct catalog_txn *t, uint64_t *n);
 catalog_fn catalog_meta; /* ctx: struct meta, which it reads */
 /* Sets the flag "every segment of the engine is listed"; does nothing if it has this
  * value. */
-int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag);
+int catalog_set_complete(struct catalog_txn *t, bool complete);
 /* The bytes, with those that this version does not know. */
-int catalog_meta_value(struct catalog_txn *t, struct piece *value,
-                       struct tamis_diag *diag);
+int catalog_meta_value(struct catalog_txn *t, struct piece *value);
 uint64_t catalog_txn_number(const struct catalog_txn *t);
 
 /* ==== env.c: made, opened, closed ==== */
@@ -189,7 +186,7 @@ struct wanted {
     struct io_wait wait; /* of who wants it */
     struct record record;
 };
-int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag);
+catalog_fn store_find_record;
 
 /* "catalog.lmdb.<8 hex digits>.tmp", or LMDB's lock file beside it? */
 bool store_catalog_temporary(const char *name);

@@ -9,7 +9,7 @@ static int fail_listing(const struct listings *l, const struct listed *p)
 {
     char file[FILTER_NAME_BYTES];
     filter_file_name(p->uuid, file);
-    return diag_fail(l->diag, TAMIS_ERR_DAMAGED, l->txn->catalog->path,
+    return diag_fail(l->txn->diag, TAMIS_ERR_DAMAGED, l->txn->catalog->path,
                      "the catalog does not agree on the columns of pack %s", file);
 }
 
@@ -21,7 +21,7 @@ void listing_say(uint64_t n, const char *what, char *text, size_t n_text)
 
 static int no_listing_memory(const struct listings *l)
 {
-    return diag_errno(l->diag, ENOMEM, l->txn->catalog->path,
+    return diag_errno(l->txn->diag, ENOMEM, l->txn->catalog->path,
                       "reading the list of packs");
 }
 
@@ -82,10 +82,10 @@ static int load_listing(void *ctx, struct piece key, struct piece value)
     return 0;
 }
 
-int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *diag)
+int listings_load(struct listings *l, struct catalog_txn *t)
 {
-    *l = (struct listings){.txn = t, .number = catalog_txn_number(t), .diag = diag};
-    int rc = catalog_each_in(t, CATALOG_PACKS, load_listing, l, diag);
+    *l = (struct listings){.txn = t, .number = catalog_txn_number(t)};
+    int rc = catalog_each_in(t, CATALOG_PACKS, load_listing, l);
     if (rc)
         listings_free(l);
     l->n_sorted = l->n;
@@ -173,15 +173,15 @@ static int delete_keys(struct listings *l, const uint8_t *uuid)
 {
     uint8_t key[CHUNK_KEY_BYTES];
     struct piece it = {uuid, UUID_BYTES};
-    int rc = catalog_delete_in(l->txn, CATALOG_PACKS, it, l->diag);
+    int rc = catalog_delete_in(l->txn, CATALOG_PACKS, it);
     it = (struct piece){key, sizeof key};
     for (uint32_t i = 0; i < MAX_CHUNKS && (!rc || rc == TAMIS_ERR_NO_SEGMENT); i++) {
         chunk_key(uuid, i, key);
-        rc = catalog_delete_in(l->txn, CATALOG_PACKS, it, l->diag);
+        rc = catalog_delete_in(l->txn, CATALOG_PACKS, it);
     }
     if (rc && rc != TAMIS_ERR_NO_SEGMENT)
         return rc;
-    diag_clear(l->diag);
+    diag_clear(l->txn->diag);
     return 0;
 }
 
@@ -235,7 +235,7 @@ static int read_chunk(struct listings *l, struct listed *p, uint32_t number)
     uint8_t key[CHUNK_KEY_BYTES];
     struct piece its = {key, sizeof key}, value;
     chunk_key(p->uuid, number, key);
-    int rc = catalog_get_in(l->txn, CATALOG_PACKS, its, &value, l->diag);
+    int rc = catalog_get_in(l->txn, CATALOG_PACKS, its, &value);
     if (rc && rc != TAMIS_ERR_NO_SEGMENT)
         return rc;
     if (rc || chunk_check(value.at, value.n, p->uuid, p->now.n_columns, number,
@@ -363,7 +363,7 @@ int listings_agree(struct listings *l)
                     (n_missing(p) || p->names_sum == p->now.names_sum);
         l->n_missing += n_missing(p);
         if (rc)
-            diag_clear(l->diag);
+            diag_clear(l->txn->diag);
     }
     for (size_t i = 0; l->n_missing > l->n_unread && i < l->n; i++)
         l->all[i].agrees &= !n_missing(&l->all[i]);
@@ -385,7 +385,7 @@ static int note_name(void *ctx, struct piece name, struct piece value)
 
 int listings_note_named(struct listings *l)
 {
-    int rc = catalog_each(l->txn, note_name, l, l->diag);
+    int rc = catalog_each(l->txn, note_name, l);
     return rc ? rc : listings_agree(l);
 }
 
@@ -461,7 +461,7 @@ static int write_chunk(struct listings *l, struct listed *p, uint32_t number)
     p->now.chunks_sum += sum - p->sums[number];
     p->sums[number] = sum;
     return catalog_put_in(l->txn, CATALOG_PACKS, (struct piece){key, sizeof key},
-                          (struct piece){value, n}, l->diag);
+                          (struct piece){value, n});
 }
 
 int listed_buries(struct listings *l, struct listed *p)
@@ -496,8 +496,8 @@ static int check_burial(struct listings *l, struct listed *p)
     dead_file_name(p->uuid, file);
     filters_dir_path(l->txn->catalog->filters, file, path);
     if (rc > 0 && rc != ENOENT)
-        return diag_errno(l->diag, rc, path, "reading tombstones");
-    return diag_fail(l->diag, TAMIS_ERR_DAMAGED, path,
+        return diag_errno(l->txn->diag, rc, path, "reading tombstones");
+    return diag_fail(l->txn->diag, TAMIS_ERR_DAMAGED, path,
                      "segments of a pack cannot be dropped or moved: its tombstones "
                      "are missing or damaged");
 }
@@ -517,7 +517,7 @@ static int write_listed(struct listings *l, struct listed *p)
             rc = write_chunk(l, p, i);
     p->dirty = 0;
     listing_encode(&p->now, p->uuid, value);
-    return rc ? rc : catalog_put_in(l->txn, CATALOG_PACKS, key, now, l->diag);
+    return rc ? rc : catalog_put_in(l->txn, CATALOG_PACKS, key, now);
 }
 
 int listings_write(struct listings *l)
@@ -559,7 +559,7 @@ static int lookup_in(struct listings *l, struct listed *p, struct piece name,
         if (rc == ENOENT || io_not_regular(rc) || rc == TAMIS_ERR_MISMATCH ||
             rc == TAMIS_ERR_NOT_TAMIS)
             rc = TAMIS_ERR_DAMAGED;
-        return diag_fail(l->diag, rc, path,
+        return diag_fail(l->txn->diag, rc, path,
                          "this pack cannot tell whether it has segment '%s'",
                          name_text(text, name.at, name.n));
     }
@@ -569,14 +569,14 @@ static int lookup_in(struct listings *l, struct listed *p, struct piece name,
 
 int listings_lookup(struct listings *l, struct piece name, struct found *f)
 {
-    struct tamis_diag unknown = {0}, *diag = l->diag;
+    struct tamis_diag unknown = {0}, *diag = l->txn->diag;
     int failed = 0;
     f->pack = NULL;
     f->value.at = NULL;
-    int rc = catalog_get(l->txn, name, &f->value, diag);
+    int rc = catalog_get(l->txn, name, &f->value);
     if (rc != TAMIS_ERR_NO_SEGMENT)
         return rc;
-    l->diag = &unknown;
+    l->txn->diag = &unknown;
     for (size_t i = 0; i < l->n && !f->pack; i++) {
         struct listed *p = &l->all[i];
         if (p == l->passed || (!p->failure && !p->now.n_listed))
@@ -585,7 +585,7 @@ int listings_lookup(struct listings *l, struct piece name, struct found *f)
         f->pack = rc ? NULL : p;
         failed = rc == TAMIS_ERR_NO_SEGMENT ? failed : rc;
     }
-    l->diag = diag;
+    l->txn->diag = diag;
     if (f->pack) {
         diag_clear(diag);
         return 0;
@@ -611,23 +611,23 @@ int listings_unname(struct listings *l, struct piece name, const struct pack_pla
     if (p)
         return listed_name(l, p, name, at->column, false);
     filter_file_name(at->uuid, file);
-    return diag_fail(l->diag, TAMIS_ERR_DAMAGED, l->txn->catalog->path,
+    return diag_fail(l->txn->diag, TAMIS_ERR_DAMAGED, l->txn->catalog->path,
                      "the list lacks a column of pack %s that a record names: repair "
                      "the store first",
                      file);
 }
 
-int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+int store_find_record(struct catalog_txn *t, void *ctx)
 {
     struct wanted *w = ctx;
     struct listings l;
     struct found f;
-    int rc = listings_load(&l, t, diag);
+    int rc = listings_load(&l, t);
     if (rc)
         return rc;
     rc = listings_lookup(&l, w->name, &f);
     if (!rc && (rc = found_record(&f, w->name, &w->record)) != 0)
-        diag_fail(diag, rc, t->catalog->path, "the segment's record: %s",
+        diag_fail(t->diag, rc, t->catalog->path, "the segment's record: %s",
                   tamis_strerror(rc));
     listings_free(&l);
     return rc;

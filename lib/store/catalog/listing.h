@@ -117,8 +117,7 @@ struct listed {
 };
 struct listings {
     struct catalog_txn *txn;
-    struct tamis_diag *diag; /* of all calls in the transaction; may be NULL */
-    uint64_t number;         /* of the transaction; valid after it, too */
+    uint64_t number; /* of the transaction; valid after it, too */
     struct listed *all;
     size_t n, n_sorted; /* the first n_sorted are the catalog's, ordered by UUID */
     bool strange;       /* the catalog has a key that belongs to no pack */
@@ -129,7 +128,7 @@ struct listings {
     uint64_t n_newer;            /* of n_unread, for flags of a newer tamis */
     uint64_t n_missing; /* after listings_agree(): more are counted than are there */
 };
-int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *diag);
+int listings_load(struct listings *l, struct catalog_txn *t);
 void listings_free(struct listings *l);
 void listed_free(struct listed *p); /* what it has */
 struct listed *listings_find(struct listings *l, const uint8_t uuid[UUID_BYTES]);

@@ -171,7 +171,7 @@ static int drop_found(struct apply *a, struct piece name)
         rc = names_set(&a->own, name.at, name.n, OWN_DROPPED);
     if (rc || !f->value.at)
         return no_memory(a, rc);
-    return catalog_delete(a->list.txn, name, a->diag);
+    return catalog_delete(a->list.txn, name);
 }
 
 static int apply_drop(struct apply *a)
@@ -190,7 +190,7 @@ static int apply_drop(struct apply *a)
 
 static int put_value(struct apply *a, struct piece name, struct piece value)
 {
-    int rc = catalog_replace(a->list.txn, name, value, a->diag);
+    int rc = catalog_replace(a->list.txn, name, value);
     return rc ? rc : no_memory(a, names_set(&a->own, name.at, name.n, OWN_PUT));
 }
 
@@ -388,7 +388,7 @@ static int check_twins(struct apply *a)
     for (size_t i = 0; i < e->n_ops && !rc; i++)
         if (e->ops[i]->how.attached)
             rc = names_set(&tw.attached, e->ops[i]->uuid, UUID_BYTES, 1);
-    rc = rc ? no_memory(a, rc) : catalog_each(a->list.txn, count_twin, &tw, a->diag);
+    rc = rc ? no_memory(a, rc) : catalog_each(a->list.txn, count_twin, &tw);
     names_clear(&tw.attached);
     if (!rc && tw.found)
         rc = diag_fail(a->diag, TAMIS_ERR_EXISTS, e->catalog->path,
@@ -401,7 +401,7 @@ static bool is_listed(struct apply *a, const struct edit_op *op)
 {
     struct record r;
     struct piece name = {op->bytes, op->name_bytes}, value;
-    return catalog_get(a->list.txn, name, &value, NULL) == 0 &&
+    return catalog_get(a->list.txn, name, &value) == 0 &&
            record_decode(value.at, value.n, name.at, name.n, &r).code == VERDICT_OK &&
            memcmp(r.uuid, op->uuid, UUID_BYTES) == 0;
 }
@@ -412,7 +412,7 @@ static int check_numbers(struct apply *a)
 {
     const struct listings *l = &a->list;
     uint64_t n;
-    int rc = catalog_count_records(a->list.txn, &n, a->diag);
+    int rc = catalog_count_records(a->list.txn, &n);
     n += 63; /* the columns of a pack begin at a multiple of 64 */
     for (size_t i = 0; i < l->n; i++)
         if (!listed_is_gone(&l->all[i]))
@@ -425,15 +425,15 @@ static int check_numbers(struct apply *a)
                      (1U << NUMBER_BITS) - 1);
 }
 
-static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int apply(struct catalog_txn *t, void *ctx)
 {
     struct apply *a = ctx;
     const struct tamis_edit *e = a->edit;
     bool forgiven = false;
     int rc = 0;
-    a->diag = diag;
+    a->diag = t->diag;
     apply_reset(a);
-    rc = listings_load(&a->list, t, diag);
+    rc = listings_load(&a->list, t);
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         a->op = e->ops[i];
         if (a->op->kind == EDIT_PUT)
@@ -455,7 +455,7 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     if (!rc)
         rc = check_numbers(a);
     if (!rc && (a->doubtful || forgiven))
-        rc = catalog_set_complete(t, false, diag);
+        rc = catalog_set_complete(t, false);
     /* A copy may have been attached before, as well as after, its UUID was dropped. */
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         const struct edit_op *op = e->ops[i];
@@ -464,7 +464,7 @@ static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
             continue;
         if (!forget_dropped(a, op->how.attached ? op->uuid : op->list_uuid) &&
             keeps_list)
-            rc = diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
+            rc = diag_fail(t->diag, TAMIS_ERR_MISMATCH, e->catalog->path,
                            "the segment has lost its list meanwhile");
     }
     return rc || !e->n_attached ? rc : check_twins(a);

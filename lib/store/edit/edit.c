@@ -78,15 +78,15 @@ static int unlink_orphan(void *ctx, int dir, const char *name)
 
 /* In a write transaction: no name can take effect meanwhile, of an edit or of another
  * tool that repairs the catalog. It writes nothing. */
-static int sweep_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int sweep_in(struct catalog_txn *t, void *ctx)
 {
     struct sweep *s = ctx;
     sweep_forget(s);
-    int rc = listings_load(&s->list, t, diag);
+    int rc = listings_load(&s->list, t);
     for (size_t i = 0; i < s->list.n && !rc; i++)
         rc = names_set(&s->live, s->list.all[i].uuid, UUID_BYTES, 1);
     if (!rc)
-        rc = catalog_each(t, note_parts, s, diag);
+        rc = catalog_each(t, note_parts, s);
     if (!rc)
         rc = listings_agree(&s->list);
     int found = rc ? rc : dir_each(s->dir, ".", refuse_alien, s);
@@ -377,12 +377,12 @@ static int expect_locked(struct expected *x, struct tamis_diag *diag)
                      text);
 }
 
-static int expect_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int expect_in(struct catalog_txn *t, void *ctx)
 {
     struct expected *x = ctx;
-    int rc = listings_load(&x->list, t, diag);
+    int rc = listings_load(&x->list, t);
     if (!rc)
-        rc = expect_locked(x, diag);
+        rc = expect_locked(x, t->diag);
     listings_free(&x->list);
     return rc;
 }

@@ -32,9 +32,9 @@ static int pack_stays(struct listings *l, struct listed *p, bool *stays)
 {
     int rc = p->failure ? p->failure : listed_buries(l, p);
     *stays |= rc != 0;
-    return rc > 0 && rc != ENOENT
-               ? diag_errno(l->diag, rc, l->txn->catalog->path, "opening tombstones")
-               : 0;
+    return rc > 0 && rc != ENOENT ? diag_errno(l->txn->diag, rc, l->txn->catalog->path,
+                                               "opening tombstones")
+                                  : 0;
 }
 
 int placed_stays(struct listings *l, struct piece name, const struct found *f,
@@ -79,17 +79,16 @@ static int names_pack(void *ctx, struct piece name, struct piece value)
     return n || refused ? EEXIST : 0;
 }
 
-static int bury(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int bury(struct catalog_txn *t, void *ctx)
 {
     struct burial *b = ctx;
-    (void)diag;
     b->done = true;
     for (size_t i = 0; i < b->list->n; i++) {
         struct listed *p = &b->list->all[i];
         if (!p->changed)
             continue;
         if (listed_is_gone(p)) {
-            int rc = catalog_each(t, names_pack, p->uuid, NULL);
+            int rc = catalog_each(t, names_pack, p->uuid);
             b->done &= !rc || rc == EEXIST;
             if (rc)
                 continue;
@@ -207,12 +206,12 @@ int apply_expect_none(struct listings *l, const struct names *own, struct piece 
     struct found f;
     int rc = apply_look_up(l, own, name, &f);
     if (!rc)
-        return diag_fail(l->diag, TAMIS_ERR_EXISTS, l->txn->catalog->path,
+        return diag_fail(l->txn->diag, TAMIS_ERR_EXISTS, l->txn->catalog->path,
                          "segment '%s' exists already",
                          name_text(text, name.at, name.n));
     if (rc != TAMIS_ERR_NO_SEGMENT)
         return rc;
-    diag_clear(l->diag);
+    diag_clear(l->txn->diag);
     return 0;
 }
 
@@ -234,7 +233,7 @@ static int name_in(const struct placing *p, uint8_t room[NAME_MAX_BYTES],
     struct facts col;
     int rc = pack_describe(p->to->open->filter, p->column, false, &col);
     if (rc)
-        return not_read(p->list->txn->catalog, rc, p->list->diag);
+        return not_read(p->list->txn->catalog, rc, p->list->txn->diag);
     *name = (struct piece){room, col.disk.name_bytes};
     memcpy(room, column_name(&col).at, name->n);
     return 0;
@@ -246,7 +245,8 @@ static int leave_old(struct placing *p, struct piece name, const struct record *
     if (record_packed(r))
         return listings_unname(p->list, name, &r->place);
     int rc = buffer_add(p->files, r->uuid, UUID_BYTES);
-    return rc ? diag_errno(p->list->diag, rc, p->list->txn->catalog->path, "packing")
+    return rc ? diag_errno(p->list->txn->diag, rc, p->list->txn->catalog->path,
+                           "packing")
               : 0;
 }
 
@@ -261,7 +261,7 @@ static int name_new(struct placing *p, struct piece name, struct record *r)
     r->place = p->pack->place;
     r->place.column = p->column;
     size_t n = record_encode(r, name.at, name.n, bytes);
-    rc = catalog_replace(p->list->txn, name, (struct piece){bytes, n}, p->list->diag);
+    rc = catalog_replace(p->list->txn, name, (struct piece){bytes, n});
     return rc ? rc : listed_name(p->list, p->to, name, p->column, true);
 }
 
@@ -273,9 +273,9 @@ static int place_record(struct placing *p, struct piece name, const struct entry
 {
     struct piece value;
     struct record r;
-    int rc = catalog_get(p->list->txn, name, &value, p->list->diag);
+    int rc = catalog_get(p->list->txn, name, &value);
     if (rc == TAMIS_ERR_NO_SEGMENT) {
-        diag_clear(p->list->diag);
+        diag_clear(p->list->txn->diag);
         return 0;
     }
     if (rc || record_decode(value.at, value.n, name.at, name.n, &r).code != VERDICT_OK)
@@ -284,7 +284,7 @@ static int place_record(struct placing *p, struct piece name, const struct entry
     if (same && !record_listed(&r)) {
         rc = leave_old(p, name, &r);
         if (!rc)
-            rc = catalog_delete(p->list->txn, name, p->list->diag);
+            rc = catalog_delete(p->list->txn, name);
         return rc ? rc : listed_set(p->list, p->to, p->column, true);
     }
     bool follows = record_packed(&r) && r.place.column == old->column && !r.ro_compat &&
@@ -329,7 +329,8 @@ static int put_column(struct placing *p)
     p->list->passed = NULL;
     if (!rc && names_get(p->own, name.at, name.n) &&
         names_set(p->own, name.at, name.n, OWN_PUT))
-        rc = diag_errno(p->list->diag, ENOMEM, p->list->txn->catalog->path, "packing");
+        rc = diag_errno(p->list->txn->diag, ENOMEM, p->list->txn->catalog->path,
+                        "packing");
     return rc ? rc : listed_set(p->list, p->to, p->column, true);
 }
 
@@ -342,7 +343,7 @@ int place_columns(struct listings *l, const struct edit_op *op, struct names *ow
     int rc =
         listings_add(l, pack->place.uuid, pack->place.digest, pack->n_columns, &p.to);
     if (!rc && (rc = listed_open(l, p.to)) != 0)
-        rc = not_read(l->txn->catalog, rc < 0 ? TAMIS_ERR_DAMAGED : rc, l->diag);
+        rc = not_read(l->txn->catalog, rc < 0 ? TAMIS_ERR_DAMAGED : rc, l->txn->diag);
     for (p.column = 0; !rc && p.column < pack->n_columns; p.column++) {
         if (!s)
             rc = put_column(&p);

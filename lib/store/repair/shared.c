@@ -86,7 +86,7 @@ static int read_pack(struct repair *r, struct listed *from, bool only_newer)
 int repair_read_shared(struct catalog_txn *t, struct repair *r)
 {
     struct listings l;
-    int rc = listings_load(&l, t, r->diag);
+    int rc = listings_load(&l, t);
     if (rc)
         return rc;
     r->strange = l.strange;
@@ -649,7 +649,7 @@ static bool has_changed(const struct shared_file *p, const struct listed *now)
 int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all)
 {
     struct listings l;
-    int rc = listings_load(&l, t, r->diag);
+    int rc = listings_load(&l, t);
     if (rc)
         return rc;
     for (size_t i = 0; i < r->n_shared && !rc; i++) {
