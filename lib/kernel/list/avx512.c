@@ -1,6 +1,6 @@
 /* The list kernel for x86-64 with AVX-512: as avx2.c, in whole vectors. It writes pages
  * as AVX2 does, which is as fast, nearly. */
-#include "lib/kernel/list/list_page.h"
+#include "lib/kernel/list/list_spot.h"
 
 #if defined(__x86_64__)
 #include "lib/kernel/list/list_eights.h"

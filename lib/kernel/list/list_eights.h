@@ -5,7 +5,6 @@
 #ifndef TAMIS_LIST_EIGHTS_H
 #define TAMIS_LIST_EIGHTS_H
 
-#include "lib/kernel/list/list_page.h"
 #include "lib/kernel/list/list_spot.h"
 
 #include <immintrin.h>

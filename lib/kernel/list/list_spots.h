@@ -12,7 +12,6 @@
  * meanwhile goes by their instructions, so all of it is in one function, without a
  * branch that is taken by chance. */
 #include "format/integrity.h"
-#include "lib/kernel/list/list_page.h"
 #include "lib/kernel/list/list_spot.h"
 
 #ifdef PLACE
