@@ -195,8 +195,9 @@ TEST(test_a_plan_for_each_option)
         pack = {.size = sizeof pack, .kind = TAMIS_PACK},
         both = {.size = sizeof both, .kind = TAMIS_RIBBON, .blocks = 1};
     struct tamis_plan plan, same[4];
-    OK(plan_of_bloom(1000, 0.01, &same[0]) || plan_of_ribbon(1000, 0.01, &same[1]) ||
-       plan_of_blocks(1000, 0.01, &same[2]) ||
+    OK(plan_of_bloom(1000, 0.01, true, &same[0]) ||
+       plan_of_ribbon(1000, 0.01, &same[1]) ||
+       plan_of_bloom(1000, 0.01, false, &same[2]) ||
        plan_in_bytes(8192, 1000, 0.01, &same[3]));
     for (size_t i = 0; i < N_OF(ways); i++) {
         OK(tamis_plan_filter(1000, 0.01, &ways[i], &plan));
