@@ -268,16 +268,6 @@ int tamis_builder_add_hashes(struct tamis_builder *b, uint64_t tag,
     return builder_take(b, hashes, n);
 }
 
-uint64_t builder_n_keys(const struct tamis_builder *b)
-{
-    return b->n_keys;
-}
-
-struct tamis_domain builder_domain(const struct tamis_builder *b)
-{
-    return b->domain;
-}
-
 const uint64_t *builder_hashes(const struct tamis_builder *b, size_t *n)
 {
     static const uint64_t none[1];
@@ -300,9 +290,9 @@ const uint8_t *builder_set_id(struct tamis_builder *b)
 
 struct builder_facts builder_facts(const struct tamis_builder *b)
 {
-    return (struct builder_facts){b->name,      b->who.name_bytes, b->rank,
-                                  b->list_bits, b->replaces,       b->error,
-                                  &b->range};
+    return (struct builder_facts){b->domain,   b->name,  b->who.name_bytes,
+                                  b->n_keys,   b->rank,  b->list_bits,
+                                  b->replaces, b->error, &b->range};
 }
 
 void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced,

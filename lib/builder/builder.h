@@ -30,10 +30,12 @@ void builder_set_edit(struct tamis_builder *b, uint32_t rank, bool balanced,
                       bool replaces);
 /* NULL: edits have no say. */
 struct builder_size *builder_size(struct tamis_builder *b);
-/* The segment that a builder makes, and the range of the keys added so far. */
+/* The segment that a builder makes; number and range of the keys added so far. */
 struct builder_facts {
+    struct tamis_domain domain;
     const void *name;
     size_t name_bytes;
+    uint64_t n_keys; /* a key that repeats the one before it is not counted */
     uint32_t rank;
     unsigned list_bits; /* 0: it makes no list */
     bool replaces;      /* a segment that has the name */
@@ -41,9 +43,6 @@ struct builder_facts {
     const struct key_range *range;
 };
 struct builder_facts builder_facts(const struct tamis_builder *b);
-/* Keys added so far. A key that repeats the one before it is not counted. */
-uint64_t builder_n_keys(const struct tamis_builder *b);
-struct tamis_domain builder_domain(const struct tamis_builder *b);
 /* Adds all hashes of a list. ERR_UNFIT: it is no list, or a cut one: a filter needs
  * every bit of a hash. ERR_MISMATCH: of another domain. ERR_DAMAGED: a page fails its
  * check. As after any add that fails, the builder stays failed, unless no hash of the

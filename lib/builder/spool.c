@@ -30,7 +30,7 @@ static size_t beside(const struct tamis_builder *b, uint64_t filter_bytes)
 static size_t within_limit(const struct tamis_builder *b, size_t n)
 {
     struct tamis_plan plan;
-    if (n <= beside(b, UINT64_MAX) || plan_of_bloom(n, b->error, &plan) != 0)
+    if (n <= beside(b, UINT64_MAX) || plan_of_bloom(n, b->error, true, &plan) != 0)
         return n < beside(b, UINT64_MAX) ? n : beside(b, UINT64_MAX);
     uint64_t bytes = n * sizeof *b->hashes + plan.file_bytes;
     if (bytes <= b->limit)

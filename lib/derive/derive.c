@@ -14,6 +14,7 @@ static int derived_begin(struct derived *d, struct tamis_filter *first, bool sam
     struct tamis_domain domain = filter_domain(first);
     uint8_t fresh[UUID_BYTES];
     int err = options_copy(&o, sizeof o, opt);
+    d->diag = diag;
     if (err)
         return diag_fail(diag, err, NULL, "options are not valid");
     err = identity_check(&o.identity, diag);
@@ -42,17 +43,17 @@ static void derived_report(const struct derived *d, struct tamis_derive_report *
 /* ---- made ---- */
 
 static int plan(struct derived *d, const struct tamis_derivation *what,
-                const struct source *s, size_t n, struct tamis_diag *diag)
+                const struct source *s, size_t n)
 {
     switch (what->operation) {
     case TAMIS_UNION:
-        return derive_union(d, s, n, diag);
+        return derive_union(d, s, n);
     case TAMIS_INTERSECTION:
-        return derive_intersection(d, s, n, diag);
+        return derive_intersection(d, s, n);
     case TAMIS_FOLD:
-        return derive_fold(d, s, what->factor, diag);
+        return derive_fold(d, s, what->factor);
     case TAMIS_SHRINK:
-        return derive_shrink(d, s, what->error, diag);
+        return derive_shrink(d, s, what->error);
     }
     return TAMIS_ERR_RANGE;
 }
@@ -91,11 +92,11 @@ int derive(struct tamis_filter *const *sources, size_t n,
     err = d ? derived_begin(d, sources[0], must == CAN_FOLD, to->uuid, opt, diag)
             : diag_errno(diag, ENOMEM, NULL, "cannot combine filters");
     if (!err) {
-        err = plan(d, what, s, n, diag);
+        err = plan(d, what, s, n);
         if (err && n == 1)
             diag_in(diag, sources[0]->path);
         if (!err)
-            err = derived_write(d, to, diag);
+            err = derived_write(d, to);
     }
     bool unfit = err == TAMIS_ERR_UNFIT && d->commit.committed_bytes;
     if (unfit) /* only a shrink has a limit, and one source */

@@ -12,13 +12,13 @@ static uint64_t keys_by_bits(const struct stage_desc *s)
 }
 
 static int fold_stages(struct derived *d, const struct source *s,
-                       const uint64_t *factors, struct tamis_diag *diag)
+                       const uint64_t *factors)
 {
     struct commit *c = &d->commit;
     for (uint32_t i = 0; i < s->header.commit.n_stages; i++) {
         struct operand *o = malloc(sizeof *o);
         if (!o)
-            return diag_errno(diag, ENOMEM, NULL, "cannot fold");
+            return diag_errno(d->diag, ENOMEM, NULL, "cannot fold");
         *o = (struct operand){&s->view->stages[i], factors[i]};
         c->stages[i].geometry = o->stage->geometry;
         c->stages[i].geometry.n_blocks /= factors[i];
@@ -65,14 +65,13 @@ static int does_not_divide(const struct view *v, uint32_t stage, uint64_t factor
                      n_blocks == 1 ? "" : "s", stage, would);
 }
 
-int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
-                struct tamis_diag *diag)
+int derive_fold(struct derived *d, const struct source *s, uint64_t factor)
 {
     uint64_t factors[MAX_STAGES];
     double passes = 1;
     for (uint32_t i = 0; i < s->view->n_stages; i++) {
         if (factor == 0 || s->view->stages[i].geometry.n_blocks % factor)
-            return does_not_divide(s->view, i, factor, diag);
+            return does_not_divide(s->view, i, factor, d->diag);
         factors[i] = factor;
         passes *= 1 - folded_error(&s->header.commit.stages[i], factor);
     }
@@ -80,7 +79,7 @@ int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
     d->target = common_target(s, 1);
     if (1 - passes > d->target)
         d->target = 1 - passes;
-    return fold_stages(d, s, factors, diag);
+    return fold_stages(d, s, factors);
 }
 
 /* ---- fold to an error ---- */
@@ -166,22 +165,21 @@ static bool take_best_step(struct folded *now, double error)
     return most > 0;
 }
 
-int derive_shrink(struct derived *d, const struct source *s, double error,
-                  struct tamis_diag *diag)
+int derive_shrink(struct derived *d, const struct source *s, double error)
 {
     struct folded now;
     if (!(error >= ERROR_MIN && error <= ERROR_MAX))
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "an error is 1e-8 to 0.5");
+        return diag_fail(d->diag, TAMIS_ERR_RANGE, NULL, "an error is 1e-8 to 0.5");
     d->target = error;
     d->most_error = error;
     folded_begin(&now, s);
     if (error_with(&now, now.n, 0) > error)
-        return diag_fail(diag, TAMIS_ERR_UNFIT, NULL,
+        return diag_fail(d->diag, TAMIS_ERR_UNFIT, NULL,
                          "its error is %.3g as it is: build it anew from its keys",
                          error_with(&now, now.n, 0));
     while (take_best_step(&now, error))
         ;
-    return fold_stages(d, s, now.factors, diag);
+    return fold_stages(d, s, now.factors);
 }
 
 int tamis_filter_least_fold(struct tamis_filter *filter, double *error,

@@ -98,6 +98,7 @@ struct tally {
 /* A filter being made. Its stages have geometries, and keys if known. The rest of their
  * descriptors is filled in. */
 struct derived {
+    struct tamis_diag *diag; /* the caller's; may be NULL */
     struct identity identity;
     struct commit commit;
     struct recipe recipes[MAX_STAGES]; /* of the stages; each frees its operands */
@@ -118,18 +119,13 @@ double derived_error(const struct commit *c);
 
 /* Writes it under its name, durable on return (R13), but for a directory entry left to
  * the caller. On failure nothing stays. ERR_EXISTS, ERR_NETWORK, an errno. */
-int derived_write(struct derived *d, const struct derive_to *to,
-                  struct tamis_diag *diag);
+int derived_write(struct derived *d, const struct derive_to *to);
 
 /* ---- setops.c, fold.c: the stages of the result, with their recipes ---- */
 
-int derive_union(struct derived *d, const struct source *s, size_t n,
-                 struct tamis_diag *diag);
-int derive_intersection(struct derived *d, const struct source *s, size_t n,
-                        struct tamis_diag *diag);
-int derive_fold(struct derived *d, const struct source *s, uint64_t factor,
-                struct tamis_diag *diag);
-int derive_shrink(struct derived *d, const struct source *s, double error,
-                  struct tamis_diag *diag);
+int derive_union(struct derived *d, const struct source *s, size_t n);
+int derive_intersection(struct derived *d, const struct source *s, size_t n);
+int derive_fold(struct derived *d, const struct source *s, uint64_t factor);
+int derive_shrink(struct derived *d, const struct source *s, double error);
 
 #endif

@@ -71,24 +71,23 @@ static int write_in(struct derived *d, int dir, const char *name, bool sync_dir)
     return io_finish(derived_write_all(d, fd), dir, temp, name, fd, sync_dir);
 }
 
-int derived_write(struct derived *d, const struct derive_to *to,
-                  struct tamis_diag *diag)
+int derived_write(struct derived *d, const struct derive_to *to)
 {
     const char *name = to->name, *file = name ? name : to->path;
     int dir = to->dir, err = 0;
     if (!file)
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no path for the result");
+        return diag_fail(d->diag, TAMIS_ERR_RANGE, NULL, "no path for the result");
     if (!name)
-        err = io_open_new(file, &dir, &name, diag);
+        err = io_open_new(file, &dir, &name, d->diag);
     if (err)
         return err;
     err = write_in(d, dir, name, !to->name);
     if (!to->name)
         close(dir);
     if (err == TAMIS_ERR_UNFIT)
-        return diag_fail(diag, err, NULL,
+        return diag_fail(d->diag, err, NULL,
                          "its error would be %.3g, for some of its blocks are fuller "
                          "than keys make them: build it anew from its keys",
                          derived_error(&d->commit));
-    return err ? diag_made(diag, err, file, "cannot write") : 0;
+    return err ? diag_made(d->diag, err, file, "cannot write") : 0;
 }

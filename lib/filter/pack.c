@@ -555,10 +555,24 @@ int pack_describe(struct tamis_filter *f, uint32_t column, bool anew, struct fac
     return find_either(view_of(f), (struct piece){NULL, 0}, column, anew, out);
 }
 
-/* ---- all of them ---- */
+/* ---- is the table right? ---- */
 
-/* Sets *page to the page that is read, or at fault. */
-static int read_entries(struct view *v, uint32_t *page, pack_column_fn *fn, void *ctx)
+/* Is the entry found by its name and by its number? If all entries are, no name leads
+ * past its entry, and each column has one entry. */
+static int judge_entry(struct view *v, const struct facts *col)
+{
+    struct facts by_name, by_number;
+    uint32_t number = le32_get(col->disk.column);
+    bool good =
+        find_either(v, column_name(col), 0, false, &by_name) == 0 &&
+        find_either(v, (struct piece){NULL, 0}, number, false, &by_number) == 0 &&
+        by_name.place == col->place && by_number.place == col->place;
+    return good ? 0 : TAMIS_ERR_DAMAGED;
+}
+
+/* All entries, in the order of names and a page at a time. Sets *page to the page that
+ * is read, or at fault. */
+static int judge_entries(struct view *v, uint32_t *page)
 {
     struct reading r;
     struct index_page p;
@@ -578,35 +592,13 @@ static int read_entries(struct view *v, uint32_t *page, pack_column_fn *fn, void
                     0)
                 rc = TAMIS_ERR_DAMAGED;
             if (!rc)
-                rc = fn(ctx, &col[n % 2]);
+                rc = judge_entry(v, &col[n % 2]);
             if (rc)
                 return rc;
         }
     }
     *page -= *page > 0;
     return n == count_columns(v) ? 0 : TAMIS_ERR_DAMAGED;
-}
-
-int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx)
-{
-    struct view *v = view_of(f);
-    return v->bands ? read_entries(v, &(uint32_t){0}, fn, ctx) : TAMIS_ERR_DAMAGED;
-}
-
-/* ---- is the table right? ---- */
-
-/* Is the entry found by its name and by its number? If all entries are, no name leads
- * past its entry, and each column has one entry. */
-static int judge_entry(void *ctx, const struct facts *col)
-{
-    struct view *v = ctx;
-    struct facts by_name, by_number;
-    uint32_t number = le32_get(col->disk.column);
-    bool good =
-        find_either(v, column_name(col), 0, false, &by_name) == 0 &&
-        find_either(v, (struct piece){NULL, 0}, number, false, &by_number) == 0 &&
-        by_name.place == col->place && by_number.place == col->place;
-    return good ? 0 : TAMIS_ERR_DAMAGED;
 }
 
 /* The levels so far: their last one, where it begins, and the next page to be named. */
@@ -643,7 +635,7 @@ static int judge_table(struct tamis_filter *f, struct tamis_verify *report)
             (page + 1 == r.pages->n_pages && levels.next != page))
             rc = TAMIS_ERR_DAMAGED;
     if (!rc)
-        rc = read_entries(v, &page, judge_entry, v);
+        rc = judge_entries(v, &page);
     if (rc)
         verify_blame(f, PACK_COLUMNS, page, report);
     return rc;

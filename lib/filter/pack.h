@@ -165,10 +165,6 @@ int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes, bool 
 /* The column's entry in the table. ERR_DAMAGED. */
 int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
                   struct facts *out);
-/* All columns, in the order of names and a page at a time, until `fn` returns non-zero,
- * which is returned. ERR_DAMAGED: a page or an entry fails its check. */
-typedef int pack_column_fn(void *ctx, const struct facts *col);
-int pack_each_column(struct tamis_filter *f, pack_column_fn *fn, void *ctx);
 /* Is each column found by its name and by its number? ERR_DAMAGED, EIO. */
 int pack_judge_names(struct tamis_filter *f);
 

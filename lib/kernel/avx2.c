@@ -24,13 +24,8 @@ typedef long long half __attribute__((vector_size(32), aligned(1), may_alias));
 /* Eight numbers of 32 bits, one a word, are kept in the order 0 1 4 5, 2 3 6 7: two
  * unpackings make the shift counts for words 0 to 3 and 4 to 7 of them, and one shuffle
  * brings the upper halves of those words back into this order. */
-#define IN_ORDER(of)                                                                   \
-    {                                                                                  \
-        of(0), of(1), of(4), of(5), of(2), of(3), of(6), of(7)                         \
-    }
-#define SALT(word) SALT_##word
-static const uint32_t salts[WORDS_PER_BLOCK] __attribute__((aligned(32))) =
-    IN_ORDER(SALT);
+static const uint32_t salts[WORDS_PER_BLOCK] __attribute__((aligned(32))) = {
+    SALT_0, SALT_1, SALT_4, SALT_5, SALT_2, SALT_3, SALT_6, SALT_7};
 
 /* The words that a key uses, by their number and the first of them: as one bit a word,
  * and as one byte a word, 0 if the key uses it, else all ones. */

@@ -14,25 +14,25 @@ struct merging {
     struct tamis_list_cursor **sources;
     struct merge *merge;
     struct tamis_merge_options opt;
-    uint64_t n_pages, told; /* of all lists; bytes, when it was told last */
+    struct tamis_diag *diag; /* the caller's; may be NULL */
+    uint64_t n_pages, told;  /* of all lists; bytes, when it was told last */
 };
 
 /* ---- the sources ---- */
 
-static int open_sources(struct merging *m, struct tamis_filter *const *lists,
-                        struct tamis_diag *diag)
+static int open_sources(struct merging *m, struct tamis_filter *const *lists)
 {
     int err = 0;
     for (size_t i = 0; i < m->n && !err; i++) {
-        err = tamis_list_cursor_create(lists[i], &m->sources[i], diag);
+        err = tamis_list_cursor_create(lists[i], &m->sources[i], m->diag);
         if (err)
             break;
         if (filter_domain(lists[i]).tag != filter_domain(lists[0]).tag)
-            err = diag_fail(diag, TAMIS_ERR_MISMATCH, filter_path(lists[i]),
+            err = diag_fail(m->diag, TAMIS_ERR_MISMATCH, filter_path(lists[i]),
                             "a list of another hash or seed than the first: merge "
                             "lists of one store");
         else if (m->sources[i]->list->hash_bits != m->sources[0]->list->hash_bits)
-            err = diag_fail(diag, TAMIS_ERR_UNFIT, filter_path(lists[i]),
+            err = diag_fail(m->diag, TAMIS_ERR_UNFIT, filter_path(lists[i]),
                             "%u bits of each hash, and the first list has %u: merge "
                             "lists of one width",
                             m->sources[i]->list->hash_bits,
@@ -43,21 +43,21 @@ static int open_sources(struct merging *m, struct tamis_filter *const *lists,
 }
 
 static int merging_begin(struct merging *m, struct tamis_filter *const *lists, size_t n,
-                         const struct tamis_merge_options *opt, struct tamis_diag *diag)
+                         const struct tamis_merge_options *opt)
 {
     if (options_copy(&m->opt, sizeof m->opt, opt))
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "options are not valid");
+        return diag_fail(m->diag, TAMIS_ERR_RANGE, NULL, "options are not valid");
     if (!n || !lists)
-        return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "no list to merge");
+        return diag_fail(m->diag, TAMIS_ERR_RANGE, NULL, "no list to merge");
     m->n = n;
     m->sources = calloc(n, sizeof(struct tamis_list_cursor *));
     struct merge_source *s = calloc(n, sizeof *s);
-    int err = m->sources && s ? open_sources(m, lists, diag)
-                              : diag_errno(diag, ENOMEM, NULL, "merging lists");
+    int err = m->sources && s ? open_sources(m, lists)
+                              : diag_errno(m->diag, ENOMEM, NULL, "merging lists");
     for (size_t i = 0; i < n && !err; i++)
         s[i] = (struct merge_source){list_source_next, m->sources[i]};
     if (!err && merge_create(s, n, SIZE_MAX, &m->merge) != 0)
-        err = diag_errno(diag, ENOMEM, NULL, "merging lists");
+        err = diag_errno(m->diag, ENOMEM, NULL, "merging lists");
     free(s);
     return err;
 }
@@ -86,54 +86,51 @@ static int merging_tell(struct merging *m)
 }
 
 /* Tells of the source that failed, or else of err. */
-static int merge_failed(const struct merging *m, int err, const char *name,
-                        struct tamis_diag *diag)
+static int merge_failed(const struct merging *m, int err, const char *name)
 {
     for (size_t i = 0; i < m->n; i++)
-        if (list_source_failed(m->sources[i], diag))
+        if (list_source_failed(m->sources[i], m->diag))
             return m->sources[i]->failed;
-    return diag_errno(diag, err, name, "merging lists");
+    return diag_errno(m->diag, err, name, "merging lists");
 }
 
-static int copy_values(struct merging *m, struct list_writer *w, const char *name,
-                       struct tamis_diag *diag)
+static int copy_values(struct merging *m, struct list_writer *w, const char *name)
 {
     const uint64_t *block;
     size_t n;
     for (uint64_t i = 1;; i++) {
         int err = merge_next(m->merge, &block, &n);
         if (err)
-            return merge_failed(m, err, name, diag);
+            return merge_failed(m, err, name);
         err = n ? list_writer_add(w, block, n) : 0;
         if (err == TAMIS_ERR_RANGE)
-            return diag_fail(diag, TAMIS_ERR_DAMAGED, name,
+            return diag_fail(m->diag, TAMIS_ERR_DAMAGED, name,
                              "a list has a page whose hashes are not in order");
         if (err)
-            return diag_made(diag, err, name, "cannot write the list");
+            return diag_made(m->diag, err, name, "cannot write the list");
         if (i % 64 == 0 || n == 0)
             err = merging_tell(m);
         if (err)
-            return diag_errno(diag, err, name, "stopped");
+            return diag_errno(m->diag, err, name, "stopped");
         if (n == 0)
             return 0;
     }
 }
 
 static int write_list(struct merging *m, const struct tamis_domain *domain,
-                      const struct list_target *to, struct list_written *out,
-                      struct tamis_diag *diag)
+                      const struct list_target *to, struct list_written *out)
 {
     struct list_options o = {.domain = *domain,
                              .hash_bits = m->sources[0]->list->hash_bits,
                              .who = &m->opt.identity,
                              .watermark = m->opt.watermark};
     struct list_writer *w;
-    int err = list_writer_create(&o, to->uuid, to->dir, to->name, &w, diag);
+    int err = list_writer_create(&o, to->uuid, to->dir, to->name, &w, m->diag);
     if (err)
         return err;
-    err = copy_values(m, w, to->name, diag);
+    err = copy_values(m, w, to->name);
     if (!err)
-        return list_writer_finish(w, to->sync_dir, out, diag);
+        return list_writer_finish(w, to->sync_dir, out, m->diag);
     list_writer_abort(w);
     return err;
 }
@@ -144,13 +141,13 @@ int list_merge(struct tamis_filter *const *lists, size_t n,
                struct tamis_merge_report *report, struct list_written *out,
                struct tamis_diag *diag)
 {
-    struct merging m = {0};
+    struct merging m = {.diag = diag};
     int before = io_hold_cancel();
     memset(report, 0, sizeof *report);
-    int err = merging_begin(&m, lists, n, opt, diag);
+    int err = merging_begin(&m, lists, n, opt);
     if (!err) {
         struct tamis_domain domain = filter_domain(lists[0]);
-        err = write_list(&m, &domain, to, out, diag);
+        err = write_list(&m, &domain, to, out);
     }
     if (!err) {
         for (size_t i = 0; i < n; i++)

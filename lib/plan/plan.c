@@ -370,28 +370,18 @@ bool plan_error_valid(double error)
     return error >= ERROR_MIN && error <= ERROR_MAX;
 }
 
-int plan_of_bloom(uint64_t n_keys, double error, struct tamis_plan *plan)
+int plan_of_bloom(uint64_t n_keys, double error, bool in_file, struct tamis_plan *plan)
 {
     struct geometry g;
     memset(plan, 0, sizeof *plan);
     if (!plan_error_valid(error))
         return TAMIS_ERR_RANGE;
-    int err = plan_sealed_geometry(n_keys, error, error, &g);
+    int err = in_file ? plan_sealed_geometry(n_keys, error, error, &g)
+                      : least_geometry(n_keys, error, 1, &g);
     if (!err)
         plan_describe(&g, n_keys, plan);
-    return err;
-}
-
-int plan_of_blocks(uint64_t n_keys, double error, struct tamis_plan *plan)
-{
-    struct geometry g;
-    memset(plan, 0, sizeof *plan);
-    if (!plan_error_valid(error))
-        return TAMIS_ERR_RANGE;
-    int err = least_geometry(n_keys, error, 1, &g);
-    if (!err)
-        plan_describe(&g, n_keys, plan);
-    plan->file_bytes = 0; /* no file of ours */
+    if (!in_file)
+        plan->file_bytes = 0;
     return err;
 }
 

@@ -35,10 +35,9 @@ uint64_t plan_expected_bits(const struct geometry *g, uint64_t n_keys);
 /* The reverse: distinct keys that explain n_bits set bits. */
 uint64_t plan_keys_of_bits(const struct geometry *g, uint64_t n_bits);
 
-/* The public plans, one each. */
-int plan_of_bloom(uint64_t n_keys, double error, struct tamis_plan *plan);
+/* The public plans, one each. in_file false: blocks in the caller's memory. */
+int plan_of_bloom(uint64_t n_keys, double error, bool in_file, struct tamis_plan *plan);
 int plan_of_ribbon(uint64_t n_keys, double error, struct tamis_plan *plan);
-int plan_of_blocks(uint64_t n_keys, double error, struct tamis_plan *plan);
 int plan_in_bytes(uint64_t bits_bytes, uint64_t n_keys, double error,
                   struct tamis_plan *plan);
 /* May a filter aim at this error? */

@@ -31,7 +31,7 @@ static void plan_of_kind(uint32_t kind, uint64_t n_keys, double error,
                          struct tamis_plan *plan)
 {
     struct tamis_plan ribbon;
-    if (kind == TAMIS_RIBBON || plan_of_bloom(n_keys, error, plan) != 0)
+    if (kind == TAMIS_RIBBON || plan_of_bloom(n_keys, error, true, plan) != 0)
         memset(plan, 0, sizeof *plan);
     if (kind == TAMIS_BLOOM || plan_of_ribbon(n_keys, error, &ribbon) != 0)
         return;

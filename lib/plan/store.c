@@ -195,7 +195,6 @@ int tamis_plan_filter(uint64_t n_keys, double error,
         (o.kind == TAMIS_RIBBON) + (o.most_bytes != 0) + (o.blocks != 0) > 1)
         return TAMIS_ERR_RANGE;
     return o.most_bytes             ? plan_in_bytes(o.most_bytes, n_keys, error, plan)
-           : o.blocks               ? plan_of_blocks(n_keys, error, plan)
            : o.kind == TAMIS_RIBBON ? plan_of_ribbon(n_keys, error, plan)
-                                    : plan_of_bloom(n_keys, error, plan);
+                                    : plan_of_bloom(n_keys, error, !o.blocks, plan);
 }

@@ -41,31 +41,31 @@ static bool record_raise(struct record *r, const struct commit *c)
     return changed;
 }
 
-static int raise_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int raise_in(struct catalog_txn *t, void *ctx)
 {
     const struct watch *w = ctx;
     struct piece value;
     struct record r;
-    int rc = catalog_get(t, w->name, &value, diag);
+    int rc = catalog_get(t, w->name, &value);
     if (rc == TAMIS_ERR_NO_SEGMENT) {
-        diag_clear(diag);
+        diag_clear(t->diag);
         return 0; /* dropped meanwhile: the file has no name left either */
     }
     if (rc)
         return rc;
     struct verdict v = record_decode(value.at, value.n, w->name.at, w->name.n, &r);
     if (v.code != VERDICT_OK)
-        return diag_verdict(diag, v, w->catalog->path, 0);
+        return diag_verdict(t->diag, v, w->catalog->path, 0);
     if (memcmp(r.uuid, w->uuid, UUID_BYTES) != 0 || !record_raise(&r, w->reached))
         return 0;
     if (r.ro_compat) /* since the writer was opened */
-        return diag_fail(diag, TAMIS_ERR_VERSION, w->catalog->path,
+        return diag_fail(t->diag, TAMIS_ERR_VERSION, w->catalog->path,
                          "the segment has a feature that this tamis must not write");
     /* Bytes that we don't know are not kept, so nor are their bits. */
     r.compat = 0;
     uint8_t bytes[RECORD_MAX_BYTES];
     size_t n = record_encode(&r, w->name.at, w->name.n, bytes);
-    return catalog_replace(t, w->name, (struct piece){bytes, n}, diag);
+    return catalog_replace(t, w->name, (struct piece){bytes, n});
 }
 
 static int raise_bounds(void *ctx, const struct commit *c, struct tamis_diag *diag)

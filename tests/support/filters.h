@@ -34,7 +34,7 @@ static UNUSED void build_as(const char *path, const uint64_t *hashes, size_t n,
 {
     unlink(path);
     BUILDER b = builder_made(opt);
-    OK(tamis_builder_add_hashes(b, builder_domain(b).tag, hashes, n));
+    OK(tamis_builder_add_hashes(b, builder_facts(b).domain.tag, hashes, n));
     OK(tamis_builder_finish(b, path, NULL, NULL, NULL));
 }
 

@@ -4,7 +4,6 @@
 
 #include "tests/support/support.h"
 #include "format/area.h"
-#include "lib/kernel/list/list_page.h"
 #include "lib/kernel/list/list_spot.h"
 #include "lib/list/list.h"
 

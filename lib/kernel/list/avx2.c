@@ -192,19 +192,6 @@ KERNEL_INLINE bool page_values(const uint8_t *page, uint32_t hash_bits,
            values[n - 1] <= list_max(hash_bits);
 }
 
-KERNEL static bool list_page_values_avx2(const uint8_t *page, uint32_t hash_bits,
-                                         const struct list_page *p,
-                                         uint64_t values[LIST_PAGE_MAX_HASHES])
-{
-    uint16_t places[LIST_PAGE_MAX_HASHES + WORD_BITS + EIGHT];
-    if (p->n <= LEAST_MORE)
-        return list_page_values_plain(page, hash_bits, p, values);
-    if (!find_ones(page, p, places))
-        return false;
-    return p->top_bytes == 1 ? page_values(page, hash_bits, p, 1, places, values)
-                             : page_values(page, hash_bits, p, 2, places, values);
-}
-
 /* ==== sorted values to a page ====
  *
  * Ones of unary are set at sums of the gaps before them. Zeros of one gap are few, but
@@ -411,7 +398,7 @@ KERNEL size_t list_page_pack_avx2(const uint64_t *v, size_t n, uint8_t page[PAGE
 }
 #define HAS_TOP     has_top_avx2
 #define LIST_KERNEL list_avx2
-#define LIST_VALUES list_page_values_avx2
+#define PLACE       uint16_t
 #define LIST_PACK   list_page_pack_avx2
 #define LIST_RISE   list_values_rise_avx2
 #include "lib/kernel/list/list_spots.h"

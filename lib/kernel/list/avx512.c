@@ -1,6 +1,6 @@
 /* The list kernel for x86-64 with AVX-512: as avx2.c, in whole vectors. It writes pages
  * as AVX2 does, which is as fast, nearly. */
-#include "lib/kernel/list/list_page.h"
+#include "lib/kernel/list/list_spot.h"
 
 #if defined(__x86_64__)
 #include "lib/kernel/list/list_eights.h"
@@ -8,8 +8,6 @@
 #define KERNEL                                                                         \
     __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,bmi,bmi2,popcnt")))
 #define KERNEL_INLINE KERNEL GROUP_INLINE
-
-enum { PLACES = 16 }; /* found at once */
 
 /* Places in unary of the ones of n_more hashes. False: it has fewer. Writes up to
  * WORD_BITS + PLACES more. */
@@ -133,19 +131,6 @@ KERNEL_INLINE bool page_values(const uint8_t *page, uint32_t hash_bits,
            values[n - 1] <= list_max(hash_bits);
 }
 
-KERNEL static bool list_page_values_avx512(const uint8_t *page, uint32_t hash_bits,
-                                           const struct list_page *p,
-                                           uint64_t values[LIST_PAGE_MAX_HASHES])
-{
-    uint32_t places[LIST_PAGE_MAX_HASHES + WORD_BITS + PLACES];
-    if (p->n <= LEAST_MORE)
-        return list_page_values_plain(page, hash_bits, p, values);
-    if (!find_ones(page, p, places))
-        return false;
-    return p->top_bytes == 1 ? page_values(page, hash_bits, p, 1, places, values)
-                             : page_values(page, hash_bits, p, 2, places, values);
-}
-
 KERNEL_INLINE bool two_groups_avx512(const uint8_t *a, const uint8_t *b, uint32_t top)
 {
     __m512i want = _mm512_set1_epi16((short)top);
@@ -159,7 +144,7 @@ KERNEL_INLINE bool two_groups_avx512(const uint8_t *a, const uint8_t *b, uint32_
 #define HAS_TOP     has_top_avx2
 #define TWO_GROUPS  two_groups_avx512
 #define LIST_KERNEL list_avx512
-#define LIST_VALUES list_page_values_avx512
+#define PLACE       uint32_t
 #define LIST_PACK   list_page_pack_avx2
 #define LIST_RISE   list_values_rise_avx2
 #include "lib/kernel/list/list_spots.h"

@@ -5,7 +5,6 @@
 #ifndef TAMIS_LIST_EIGHTS_H
 #define TAMIS_LIST_EIGHTS_H
 
-#include "lib/kernel/list/list_page.h"
 #include "lib/kernel/list/list_spot.h"
 
 #include <immintrin.h>
@@ -14,6 +13,7 @@ enum {
     EIGHT = 8,
     LEAST_MORE = 64, /* then loads of whole vectors stay within the page */
     WORD_BITS = 64,
+    PLACES = 16, /* of ones that are found at once, or fewer */
 };
 
 struct rests {

@@ -9,7 +9,7 @@
 #ifndef TAMIS_LIST_PUT_H
 #define TAMIS_LIST_PUT_H
 
-#include "lib/kernel/list/list_page.h"
+#include "lib/kernel/list/list_spot.h"
 
 #define PACK_INLINE __attribute__((always_inline)) static inline
 

@@ -162,7 +162,7 @@ struct list_kernel {
     bool (*spot_lacks)(const uint8_t *page, const struct list_spot *s);
     /* Is the value in the page? */
     bool (*find)(const uint8_t *page, const struct list_page *p, uint64_t value);
-    /* All values of a page, and a page of values (list_page.h). */
+    /* All values of a page, and a page of values. */
     bool (*values)(const uint8_t *page, uint32_t hash_bits, const struct list_page *p,
                    uint64_t values[LIST_PAGE_MAX_HASHES]);
     size_t (*encode)(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
@@ -175,5 +175,22 @@ extern const struct list_kernel list_plain, list_avx2, list_avx512;
 const struct list_kernel *kernel_list(const struct kernel *k);
 /* The one that goes with kernel_get(). */
 const struct list_kernel *kernel_list_best(void);
+
+/* ---- whole pages: parts that several kernels have ----
+ *
+ * tests/unit/format/list_reference.h has the reference for values, which checks more;
+ * pages are byte for byte those of list_page_fill() of format/list.c. */
+
+/* All p->n values, in order. False: they do not fit the page, or hash_bits. */
+bool list_page_values_plain(const uint8_t *page, uint32_t hash_bits,
+                            const struct list_page *p,
+                            uint64_t values[LIST_PAGE_MAX_HASHES]);
+
+/* Is each of n values above the one before? Without a branch on values. */
+bool list_values_rise_plain(const uint64_t *values, size_t n);
+bool list_values_rise_avx2(const uint64_t *values, size_t n);
+
+/* As list_page_fill(), and as strict about the order of values. */
+size_t list_page_pack_avx2(const uint64_t *values, size_t n, uint8_t page[PAGE_BYTES]);
 
 #endif

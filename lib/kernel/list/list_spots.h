@@ -4,14 +4,31 @@
  *     KERNEL       the attribute of functions; KERNEL_INLINE: of those always inlined
  *     HAS_TOP      has_top(), or what equals it
  *     TWO_GROUPS   of two groups with tops of two bytes, can this top be in one? Or not
- *     LIST_KERNEL  the kernel, and LIST_VALUES, LIST_PACK, LIST_RISE: its functions
+ *     PLACE        of find_ones(), which writes up to WORD_BITS + PLACES more of them,
+ * and page_values(); or LIST_VALUES LIST_KERNEL  the kernel, and LIST_PACK, LIST_RISE:
+ * its functions
  *
  * A probe waits for two loads of a page. How many probes a processor has in flight
  * meanwhile goes by their instructions, so all of it is in one function, without a
  * branch that is taken by chance. */
 #include "format/integrity.h"
-#include "lib/kernel/list/list_page.h"
 #include "lib/kernel/list/list_spot.h"
+
+#ifdef PLACE
+#define LIST_VALUES page_values_by_places
+KERNEL static bool page_values_by_places(const uint8_t *page, uint32_t hash_bits,
+                                         const struct list_page *p,
+                                         uint64_t values[LIST_PAGE_MAX_HASHES])
+{
+    PLACE places[LIST_PAGE_MAX_HASHES + WORD_BITS + PLACES];
+    if (p->n <= LEAST_MORE)
+        return list_page_values_plain(page, hash_bits, p, values);
+    if (!find_ones(page, p, places))
+        return false;
+    return p->top_bytes == 1 ? page_values(page, hash_bits, p, 1, places, values)
+                             : page_values(page, hash_bits, p, 2, places, values);
+}
+#endif
 
 GROUP_INLINE bool find_spot(const uint8_t *page, uint64_t first, uint64_t value,
                             struct list_spot *s)

@@ -1,6 +1,5 @@
 /* The list kernel for every processor, by vectors of 16 bytes. */
 #include "lib/kernel/list/list_put.h"
-#include "lib/kernel/list/list_spot.h"
 
 /* ---- all values of a page ---- */
 

@@ -110,10 +110,10 @@ static int backup_add_new(void *ctx, struct piece name, struct piece value)
 }
 
 /* Lists segments whose sealed files were not looked at. */
-static int backup_list_new(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int backup_list_new(struct catalog_txn *t, void *ctx)
 {
     backup_free_items(ctx);
-    return catalog_each(t, backup_add_new, ctx, diag);
+    return catalog_each(t, backup_add_new, ctx);
 }
 
 /* Decodes the record of an item with a file. A list or a shared file gets a record as
@@ -271,7 +271,7 @@ static int add_lost_packs(struct backup *b)
  * share, and the catalog's records of these files. */
 static int backup_list_shared(struct catalog_txn *t, struct backup *b)
 {
-    int rc = catalog_each_in(t, CATALOG_PACKS, add_of_pack, b, b->diag);
+    int rc = catalog_each_in(t, CATALOG_PACKS, add_of_pack, b);
     if (rc)
         return rc;
     rc = add_lost_packs(b);
@@ -470,21 +470,21 @@ static int open_rest(struct backup *b)
     return 0;
 }
 
-static int moment_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int moment_in(struct catalog_txn *t, void *ctx)
 {
     struct backup *b = ctx;
     b->transaction = catalog_txn_number(t);
     backup_free_items(b);
-    int rc = catalog_meta(t, &b->meta, diag);
+    int rc = catalog_meta(t, &b->meta);
     /* A feature that forbids this version to write may be one of the whole store, such
      * as another database: a copy without it would be no copy. One that may be ignored
      * is left behind, with its bytes. */
     if (!rc && b->meta.ro_compat)
-        rc = diag_fail(diag, TAMIS_ERR_VERSION, b->catalog->path,
+        rc = diag_fail(t->diag, TAMIS_ERR_VERSION, b->catalog->path,
                        "the store has a feature that this tamis cannot copy");
     b->meta.compat = 0;
     if (!rc)
-        rc = catalog_each(t, add_any, b, diag);
+        rc = catalog_each(t, add_any, b);
     if (!rc)
         rc = backup_list_shared(t, b);
     return rc ? rc : open_rest(b);

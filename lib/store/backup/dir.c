@@ -2,14 +2,14 @@
  * durable, its catalog, and the call itself. */
 #include "lib/store/backup/inside.h"
 
-static int fill_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int fill_in(struct catalog_txn *t, void *ctx)
 {
     const struct backup *b = ctx;
     int rc = 0;
     for (size_t i = 0; i < b->n && !rc; i++) {
         const struct backup_item *it = &b->items[i];
         if (it->state != RECORD_OF_LIST && !it->lost)
-            rc = catalog_put_in(t, it->db, it->name, it->value, diag);
+            rc = catalog_put_in(t, it->db, it->name, it->value);
     }
     return rc;
 }

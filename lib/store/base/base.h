@@ -119,8 +119,8 @@ int dead_load(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest, uint8_t 
 /* Are the tombstones, byte for byte, a file of this head, bits and checksum? */
 bool dead_is(int dir, const uint8_t uuid[UUID_BYTES], const uint8_t *head,
              const uint8_t *bits, const uint8_t *checksum, uint32_t n_columns);
-/* A new one with these bits (NULL: none), over another if `replace`; synced, but for
- * the directory. */
+/* A new one with these bits, over another if `replace`; synced, but for the directory.
+ */
 int dead_create(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
                 uint32_t n_columns, const uint8_t *bits, bool replace);
 /* Sets these bits, too. The caller is in a write transaction (R18), and syncs the

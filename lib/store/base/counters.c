@@ -176,8 +176,3 @@ bool ledger_lock(struct ledger *l)
     pthread_mutex_lock(&l->lock);
     return true;
 }
-
-void ledger_unlock(struct ledger *l)
-{
-    pthread_mutex_unlock(&l->lock);
-}

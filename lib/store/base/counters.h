@@ -79,9 +79,8 @@ struct ledger {
 };
 struct ledger *ledger_new(void);
 void ledger_release(struct ledger *l);
-/* False in a forked child and without a ledger: nothing to share. */
+/* Locks its lock. False in a forked child and without a ledger: nothing to share. */
 bool ledger_lock(struct ledger *l);
-void ledger_unlock(struct ledger *l);
 
 /* ---- counting ---- */
 

@@ -304,8 +304,7 @@ int dead_create(int dir, const uint8_t uuid[UUID_BYTES], uint64_t digest,
     if (!rc)
         rc = io_create_temp(dir, name, temp, &fd);
     if (!rc) {
-        if (bits)
-            memcpy(file + DEAD_HEAD_BYTES, bits, ((size_t)n_columns + 7) / 8);
+        memcpy(file + DEAD_HEAD_BYTES, bits, ((size_t)n_columns + 7) / 8);
         dead_encode(uuid, digest, n_columns, file);
         io_adopt(dir, "..", fd);
         rc = io_write(fd, file, n_bytes, 0);

@@ -3,8 +3,75 @@
 #ifndef TAMIS_STORE_CATALOG_CATALOG_H
 #define TAMIS_STORE_CATALOG_CATALOG_H
 
+#include "lib/error.h"
 #include "lib/store/base/counters.h"
-#include "lib/store/catalog/origin.h"
+
+/* ==== origin.c: is the store that the path names still the one that is open? ==== */
+
+struct origin_file {
+    _Atomic int fd; /* set last, perhaps while others compare; keeps the inode from
+                       being reused; -1: no such file */
+    uint64_t device, inode;
+    char *path; /* from origin.at */
+};
+/* One per open catalog. Snapshots hold it, too, and may outlive the store. */
+struct origin {
+    atomic_size_t refs;
+    struct looks looks;
+    _Atomic uint64_t newest; /* a transaction that the file has had */
+    int at;                  /* where the paths begin; AT_FDCWD: they are absolute */
+    struct origin_file catalog, lock, filters; /* filters' fd is the caller's */
+    struct io_guarded_fd
+        users;      /* the catalog once more, for the lock that says which */
+    bool has_users; /* lock file is used: no forked child keeps it */
+};
+/* All but origin_new() take NULL, for a catalog without a name yet. */
+int origin_new(const char *store_path, int catalog_fd, struct origin **out);
+void origin_release(struct origin *o);
+/* Before LMDB opens its lock file: ERR_REPLACED if a process uses the catalog with
+ * another one. Shows others our lock file until origin_leave(). */
+int origin_take_lock_file(struct origin *o, struct tamis_diag *diag);
+/* The directory of filters, which stays open as long as the origin. */
+int origin_take_filters(struct origin *o, int fd);
+void origin_leave(struct origin *o);
+/* 0; ERR_REPLACED; an errno if unknown. Takes no lock. */
+int origin_check_files(struct origin *o, struct tamis_diag *diag);
+/* The same; the file's newest transaction must be in low .. high. */
+int origin_check(struct origin *o, uint64_t low, uint64_t high,
+                 struct tamis_diag *diag);
+int origin_fail(const struct origin *o, struct tamis_diag *diag); /* ERR_REPLACED */
+/* ERR_REPLACED: the newest transaction is `newest`, not `known`. */
+int origin_fail_newest(struct origin *o, uint64_t newest, uint64_t known,
+                       struct tamis_diag *diag);
+/* The file has had this transaction, and must not fall below it. */
+void origin_note(struct origin *o, uint64_t number);
+static inline uint64_t origin_seen(struct origin *o)
+{
+    return o ? atomic_load(&o->newest) : 0;
+}
+void origin_look(struct origin *o, uint64_t now);
+
+/* As of the last look: looks_known(). */
+static inline enum tamis_reason origin_known(const struct origin *o)
+{
+    return o ? looks_known(&o->looks) : TAMIS_NO_REASON;
+}
+
+/* Looks if due: what is known is at most a second old then. Waits for no thread.
+ * Returns the clock, for filters looked at next; 0 without a store. */
+static inline uint64_t origin_clock(struct origin *o)
+{
+    uint64_t now = o ? look_clock() : 0;
+    if (o && look_is_due(&o->looks, now))
+        origin_look(o, now);
+    return now;
+}
+
+static inline enum tamis_reason origin_now(struct origin *o)
+{
+    origin_clock(o);
+    return origin_known(o);
+}
 
 /* ==== transaction.c: the catalog, one per process and file, and transactions ==== */
 
@@ -53,6 +120,7 @@ struct catalog {
 /* A transaction, as its function sees it. */
 struct catalog_txn {
     struct catalog *catalog;
+    struct tamis_diag *diag; /* what fails is told here; may be NULL */
     struct MDB_txn *txn;
     const struct catalog_copy *copy; /* or this, of a reader without a slot */
     int failure;                     /* LMDB's code of the first call that failed */
@@ -60,7 +128,7 @@ struct catalog_txn {
 };
 /* Runs inside a transaction, and again from the start if the map had to grow. Non-zero
  * rolls a write back. */
-typedef int catalog_fn(struct catalog_txn *t, void *ctx, struct tamis_diag *diag);
+typedef int catalog_fn(struct catalog_txn *t, void *ctx);
 typedef int catalog_each_fn(void *ctx, struct piece name, struct piece value);
 
 int catalog_read(struct catalog *c, catalog_fn *fn, void *ctx, struct tamis_diag *diag);
@@ -81,46 +149,42 @@ int catalog_agrees(struct catalog *c, struct tamis_diag *diag);
 /* Inside a transaction. Values are LMDB's, valid until the next write. A value longer
  * than any of its database comes with no bytes. ERR_NO_SEGMENT: no such key. */
 int catalog_get_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
-                   struct piece *value, struct tamis_diag *diag);
+                   struct piece *value);
 int catalog_put_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
-                   struct piece value, struct tamis_diag *diag);
-int catalog_delete_in(struct catalog_txn *t, enum catalog_db db, struct piece key,
-                      struct tamis_diag *diag);
+                   struct piece value);
+int catalog_delete_in(struct catalog_txn *t, enum catalog_db db, struct piece key);
 /* In the order of keys, until a result is not 0. */
 int catalog_each_in(struct catalog_txn *t, enum catalog_db db, catalog_each_fn *fn,
-                    void *ctx, struct tamis_diag *diag);
+                    void *ctx);
 
 /* The same of segment records. */
 static inline int catalog_get(struct catalog_txn *t, struct piece name,
-                              struct piece *value, struct tamis_diag *diag)
+                              struct piece *value)
 {
-    return catalog_get_in(t, CATALOG_SEGMENTS, name, value, diag);
+    return catalog_get_in(t, CATALOG_SEGMENTS, name, value);
 }
 static inline int catalog_replace(struct catalog_txn *t, struct piece name,
-                                  struct piece value, struct tamis_diag *diag)
+                                  struct piece value)
 {
-    return catalog_put_in(t, CATALOG_SEGMENTS, name, value, diag);
+    return catalog_put_in(t, CATALOG_SEGMENTS, name, value);
 }
-static inline int catalog_delete(struct catalog_txn *t, struct piece name,
-                                 struct tamis_diag *diag)
+static inline int catalog_delete(struct catalog_txn *t, struct piece name)
 {
-    return catalog_delete_in(t, CATALOG_SEGMENTS, name, diag);
+    return catalog_delete_in(t, CATALOG_SEGMENTS, name);
 }
-static inline int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx,
-                               struct tamis_diag *diag)
+static inline int catalog_each(struct catalog_txn *t, catalog_each_fn *fn, void *ctx)
 {
-    return catalog_each_in(t, CATALOG_SEGMENTS, fn, ctx, diag);
+    return catalog_each_in(t, CATALOG_SEGMENTS, fn, ctx);
 }
 /* How many segment records there are; and how many segments, as all records say. */
-int catalog_count_records(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag);
-int catalog_count(struct catalog_txn *t, uint64_t *n, struct tamis_diag *diag);
-int catalog_meta(struct catalog_txn *t, struct meta *m, struct tamis_diag *diag);
+int catalog_count_records(struct catalog_txn *t, uint64_t *n);
+int catalog_count(struct catalog_txn *t, uint64_t *n);
+catalog_fn catalog_meta; /* ctx: struct meta, which it reads */
 /* Sets the flag "every segment of the engine is listed"; does nothing if it has this
  * value. */
-int catalog_set_complete(struct catalog_txn *t, bool complete, struct tamis_diag *diag);
+int catalog_set_complete(struct catalog_txn *t, bool complete);
 /* The bytes, with those that this version does not know. */
-int catalog_meta_value(struct catalog_txn *t, struct piece *value,
-                       struct tamis_diag *diag);
+int catalog_meta_value(struct catalog_txn *t, struct piece *value);
 uint64_t catalog_txn_number(const struct catalog_txn *t);
 
 /* ==== env.c: made, opened, closed ==== */
@@ -145,7 +209,6 @@ int registry_open_file(int dir, const char *path, int *fd, struct tamis_diag *di
 int registry_check_lock_file(int dir, const char *path, struct tamis_diag *diag);
 struct stat;
 void catalog_free(struct catalog *c);
-catalog_fn catalog_read_meta; /* ctx: struct meta */
 /* For repair, with STORE locked exclusively: the catalog, in no registry, to be read
  * without LMDB: each transaction checks all pages. */
 int registry_open_alone(const char *store_path, int dir, struct catalog **out,
@@ -161,10 +224,6 @@ int registry_create(const char *store_path, int dir, const struct meta *m,
 /* Its name until it is whole: this, eight hex digits and ".tmp". */
 #define CATALOG_TEMP "catalog.lmdb."
 enum { CATALOG_TEMP_BYTES = 40 };
-
-/* ../create.c: creates a store, durable on return; `path` has no slash at its end. */
-int store_create(const char *path, const struct tamis_open_options *opt,
-                 struct io_wait *wait, struct tamis_diag *diag);
 
 int registry_open(const char *store_path, struct io_wait *wait, struct catalog **out,
                   struct tamis_diag *diag);
@@ -194,7 +253,7 @@ struct wanted {
     struct io_wait wait; /* of who wants it */
     struct record record;
 };
-int store_find_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag);
+catalog_fn store_find_record;
 
 /* "catalog.lmdb.<8 hex digits>.tmp", or LMDB's lock file beside it? */
 bool store_catalog_temporary(const char *name);

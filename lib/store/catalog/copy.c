@@ -21,13 +21,6 @@ struct copied_record {
     uint8_t bytes[]; /* name, value */
 };
 
-struct catalog_copy {
-    uint64_t txn;
-    unsigned at, met; /* the database that is walked; a bit for each */
-    size_t n[CATALOG_DBS];
-    struct copied_record **all; /* of one database after the other */
-};
-
 /* How many records there are in the databases before this one. */
 static size_t count_before(const struct catalog_copy *c, unsigned db)
 {
@@ -125,16 +118,6 @@ void catalog_copy_free(struct catalog_copy *c)
     free(c);
 }
 
-uint64_t catalog_copy_txn(const struct catalog_copy *c)
-{
-    return c->txn;
-}
-
-size_t catalog_copy_n(const struct catalog_copy *c, enum catalog_db db)
-{
-    return c->n[db];
-}
-
 void catalog_copy_at(const struct catalog_copy *c, enum catalog_db db, size_t index,
                      struct piece *name, struct piece *value)
 {
@@ -146,7 +129,7 @@ void catalog_copy_at(const struct catalog_copy *c, enum catalog_db db, size_t in
 bool catalog_copy_get(const struct catalog_copy *c, enum catalog_db db,
                       struct piece name, struct piece *value)
 {
-    size_t low = 0, high = catalog_copy_n(c, db);
+    size_t low = 0, high = c->n[db];
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         struct piece there, its;

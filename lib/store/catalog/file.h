@@ -119,15 +119,17 @@ int catalog_file_visit(int fd, const char *path, const struct catalog_visitor *v
 
 /* ---- copy.c: its records without LMDB, in memory, as of one transaction ---- */
 
-struct catalog_copy;
+struct catalog_copy {
+    uint64_t txn;     /* the transaction that it is of */
+    unsigned at, met; /* the database that is walked; a bit for each */
+    size_t n[CATALOG_DBS];
+    struct copied_record **all; /* of one database after the other */
+};
 /* For a reader without a slot in LMDB's table: copies through `fd` what LMDB would
  * read. ERR_BUSY: every try met a commit. Another error: the file is at fault. */
 int catalog_copy_read(int fd, const char *path, struct catalog_copy **out,
                       struct tamis_diag *diag);
 void catalog_copy_free(struct catalog_copy *c);
-/* The transaction that they are of. */
-uint64_t catalog_copy_txn(const struct catalog_copy *c);
-size_t catalog_copy_n(const struct catalog_copy *c, enum catalog_db db);
 /* In the order of names. A value longer than any record comes with no bytes. */
 void catalog_copy_at(const struct catalog_copy *c, enum catalog_db db, size_t index,
                      struct piece *name, struct piece *value);

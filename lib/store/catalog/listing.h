@@ -128,7 +128,7 @@ struct listings {
     uint64_t n_newer;            /* of n_unread, for flags of a newer tamis */
     uint64_t n_missing; /* after listings_agree(): more are counted than are there */
 };
-int listings_load(struct listings *l, struct catalog_txn *t, struct tamis_diag *diag);
+int listings_load(struct listings *l, struct catalog_txn *t);
 void listings_free(struct listings *l);
 void listed_free(struct listed *p); /* what it has */
 struct listed *listings_find(struct listings *l, const uint8_t uuid[UUID_BYTES]);
@@ -136,17 +136,17 @@ struct listed *listings_find(struct listings *l, const uint8_t uuid[UUID_BYTES])
 bool listings_lack(struct listings *l, const struct pack_place *at);
 /* A pack that is not in the catalog yet: none of its columns is alive. */
 int listings_add(struct listings *l, const uint8_t uuid[UUID_BYTES], uint64_t digest,
-                 uint32_t n_columns, struct listed **out, struct tamis_diag *diag);
+                 uint32_t n_columns, struct listed **out);
 /* Fails if a column that is not alive any more cannot get its tombstone. */
-int listings_write(struct listings *l, struct tamis_diag *diag);
+int listings_write(struct listings *l);
 /* For repair: lists these columns of a pack, a bit each, and no others, whatever the
  * catalog says. bits NULL: the pack goes. */
 int listings_put(struct listings *l, const uint8_t uuid[UUID_BYTES], uint64_t digest,
-                 uint32_t n_columns, const uint8_t *bits, struct tamis_diag *diag);
+                 uint32_t n_columns, const uint8_t *bits);
 /* Call it after listings_put(). Each pack that was put counts the catalog's records
  * that name its columns, or keeps its number if a newer tamis can read all missing
  * ones. */
-int listings_put_names(struct listings *l, struct tamis_diag *diag);
+int listings_put_names(struct listings *l);
 /* Closes the open packs of the process that the list does not have; l NULL: all. For
  * snapshots, and after a commit. */
 void open_packs_forget(struct catalog *c, struct listings *l);
@@ -159,21 +159,19 @@ static inline bool listed_is_gone(const struct listed *p)
 }
 
 /* Is the column listed? ERR_DAMAGED: record and chunks do not agree. */
-int listed_has(struct listings *l, struct listed *p, uint32_t column, bool *has,
-               struct tamis_diag *diag);
+int listed_has(struct listings *l, struct listed *p, uint32_t column, bool *has);
 /* Lists a column that is not listed, or the other way round; else ERR_DAMAGED. */
-int listed_set(struct listings *l, struct listed *p, uint32_t column, bool on,
-               struct tamis_diag *diag);
+int listed_set(struct listings *l, struct listed *p, uint32_t column, bool on);
 /* The record of this name names a column, or does not any more. */
 int listed_name(struct listings *l, struct listed *p, struct piece name,
-                uint32_t column, bool on, struct tamis_diag *diag);
+                uint32_t column, bool on);
 /* Counts a segment record by its parts, NULL if it is refused. ENOMEM. */
 int listings_count(struct listings *l, struct piece name, const struct part_disk *parts,
                    unsigned n_parts);
 /* Once all are counted: which packs agree (SPEC.md §17.4)? */
-int listings_agree(struct listings *l, struct tamis_diag *diag);
+int listings_agree(struct listings *l);
 /* Calls listings_count() for all records of the catalog, then listings_agree(). */
-int listings_note_named(struct listings *l, struct tamis_diag *diag);
+int listings_note_named(struct listings *l);
 /* May a record name any column, or is there a key or a record of no pack? */
 static inline bool listings_unsure(const struct listings *l)
 {
@@ -183,13 +181,11 @@ static inline bool listings_unsure(const struct listings *l)
  * again if they can only have counted these, or if one pack has counted all of them and
  * all that are left. *any: some pack agrees again, and so the list is not complete.
  * Call it after listings_note_named(). */
-int listings_forgive(struct listings *l, uint64_t n_dropped, bool *any,
-                     struct tamis_diag *diag);
+int listings_forgive(struct listings *l, uint64_t n_dropped, bool *any);
 /* The columns that are not alive, a bit each, once the names are noted. ERR_DAMAGED:
  * the pack record, the chunks and the segment records do not agree, or one of these is
  * refused. *bits is malloc'd. */
-int listed_unused(struct listings *l, struct listed *p, uint8_t **bits,
-                  struct tamis_diag *diag);
+int listed_unused(struct listings *l, struct listed *p, uint8_t **bits);
 /* Opens the pack for its index, once. */
 int listed_open(struct listings *l, struct listed *p);
 /* Can columns of it get tombstones? Looks once. An errno or a code: no. */
@@ -202,14 +198,12 @@ struct found {
     struct facts column;
 };
 /* ERR_NO_SEGMENT: nowhere. Any other error: perhaps in a pack that cannot tell. */
-int listings_lookup(struct listings *l, struct piece name, struct found *f,
-                    struct tamis_diag *diag);
+int listings_lookup(struct listings *l, struct piece name, struct found *f);
 /* Its record, or the one that it would have. A public code: it cannot be read. */
 int found_record(const struct found *f, struct piece name, struct record *r);
 /* The record of this name no longer names its column. ERR_DAMAGED: no pack has the
  * column, so it cannot get a tombstone. */
-int listings_unname(struct listings *l, struct piece name, const struct pack_place *at,
-                    struct tamis_diag *diag);
+int listings_unname(struct listings *l, struct piece name, const struct pack_place *at);
 
 /* ---- a record as the entry of a column, and back ---- */
 

@@ -24,7 +24,7 @@
 #define COPIES_AT (UINT64_C(1) << 62)
 
 /* `dir` is STORE, opened for this only. ERR_BUSY: another copy, or another catalog of
- * this one, has the store open. Call copies_leave() whatever the result. */
+ * this one, has the store open. The lock is the caller's whatever the result. */
 static int copies_enter(int dir)
 {
     uint64_t at, found;
@@ -34,12 +34,6 @@ static int copies_enter(int dir)
     if (!rc)
         rc = io_byte_lock(dir, F_OFD_GETLK, F_WRLCK, COPIES_AT + at, 1, &found);
     return rc || found == NOT_LOCKED ? rc : TAMIS_ERR_BUSY;
-}
-
-/* Unlocks before the close: a child being forked may have the descriptor, too. */
-static void copies_leave(int dir)
-{
-    io_byte_lock(dir, F_OFD_SETLK, F_UNLCK, 0, 0, NULL);
 }
 
 /* ---- the files ---- */
@@ -158,7 +152,8 @@ void catalog_free(struct catalog *c)
     filters_dir_release(c->filters);
     ledger_release(c->ledger);
     if (c->has_turn) {
-        copies_leave(c->turn.fd);
+        /* Before the close: a child being forked may have the descriptor, too. */
+        io_byte_lock(c->turn.fd, F_OFD_SETLK, F_UNLCK, 0, 0, NULL);
         dir_close_guarded(&c->turn);
     }
     pthread_mutex_destroy(&c->gates[0]);
@@ -167,11 +162,6 @@ void catalog_free(struct catalog *c)
     pthread_mutex_destroy(&c->cache_lock);
     pthread_mutex_destroy(&c->opened_lock);
     free(c);
-}
-
-int catalog_read_meta(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
-{
-    return catalog_meta(t, ctx, diag);
 }
 
 /* Opens the catalog, and reads what never changes. `dir` is STORE, fd its catalog. A
@@ -196,7 +186,7 @@ static int catalog_load(struct catalog *c, int dir, int fd, struct tamis_diag *d
         rc = 0;
     }
     if (!rc)
-        rc = catalog_read(c, catalog_read_meta, &c->meta, diag);
+        rc = catalog_read(c, catalog_meta, &c->meta, diag);
     if (rc)
         return rc;
     if (c->meta.ro_compat)

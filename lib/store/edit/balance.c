@@ -52,8 +52,9 @@ static void take_back(struct balance *b, double target, struct builder_size *s)
 void balance_choose(struct tamis_edit *e, struct tamis_builder *builder)
 {
     struct builder_size *s = builder_size(builder);
-    uint64_t n_keys = builder_n_keys(builder);
-    double target = builder_facts(builder).error;
+    const struct builder_facts f = builder_facts(builder);
+    uint64_t n_keys = f.n_keys;
+    double target = f.error;
     struct balance *b = &e->balance;
     if (!s)
         return;

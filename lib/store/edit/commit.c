@@ -92,7 +92,7 @@ static int note_dropped(struct apply *a, struct piece name, struct piece value)
     for (; n > 0 && !rc; n--, part++) {
         struct pack_place at = part_place(part);
         if (part->kind == PART_COLUMN)
-            rc = listings_unname(&a->list, name, &at, a->diag);
+            rc = listings_unname(&a->list, name, &at);
     }
     struct verdict v = record_decode(value.at, value.n, name.at, name.n, &r);
     if (v.code != VERDICT_OK)
@@ -119,11 +119,12 @@ static bool forget_dropped(struct apply *a, const uint8_t uuid[UUID_BYTES])
     return a->dropped.n < before;
 }
 
-static int no_memory(struct catalog_txn *t, int rc, struct tamis_diag *diag)
+static int no_memory(const struct apply *a, int rc)
 {
     /* Anything else has its words already. */
-    return rc == ENOMEM ? diag_errno(diag, rc, t->catalog->path, "applying the edit")
-                        : rc;
+    return rc == ENOMEM
+               ? diag_errno(a->diag, rc, a->edit->catalog->path, "applying the edit")
+               : rc;
 }
 
 /* Is it where the snapshot had it, with the filter, or the binding, that was meant? */
@@ -147,103 +148,100 @@ static bool is_meant(struct apply *a)
                              memcmp(r->uuid, op->how.old, UUID_BYTES) == 0);
 }
 
-static int check_meant(struct apply *a, struct tamis_diag *diag)
+static int check_meant(struct apply *a)
 {
     const struct edit_op *op = a->op;
     char text[NAME_TEXT_BYTES];
     if (is_meant(a))
         return 0;
-    return diag_fail(diag, TAMIS_ERR_MISMATCH, a->edit->catalog->path,
+    return diag_fail(a->diag, TAMIS_ERR_MISMATCH, a->edit->catalog->path,
                      "segment '%s' has another %s than was meant: it was replaced",
                      name_text(text, op->bytes, op->name_bytes),
                      op->bound ? "binding or filter" : "filter");
 }
 
 /* Drops the segment that was found. */
-static int drop_found(struct catalog_txn *t, struct apply *a, struct piece name,
-                      struct tamis_diag *diag)
+static int drop_found(struct apply *a, struct piece name)
 {
     const struct found *f = &a->found;
     int rc = f->value.at ? note_dropped(a, name, f->value)
                          : listed_set(&a->list, f->pack,
-                                      le32_get(f->column.disk.column), false, diag);
+                                      le32_get(f->column.disk.column), false);
     if (!rc)
         rc = names_set(&a->own, name.at, name.n, OWN_DROPPED);
     if (rc || !f->value.at)
-        return no_memory(t, rc, diag);
-    return catalog_delete(t, name, diag);
+        return no_memory(a, rc);
+    return catalog_delete(a->list.txn, name);
 }
 
-static int apply_drop(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
+static int apply_drop(struct apply *a)
 {
     const struct edit_op *op = a->op;
     struct piece name = {op->bytes, op->name_bytes};
-    int rc = apply_look_up(&a->list, &a->own, name, &a->found, diag);
+    int rc = apply_look_up(&a->list, &a->own, name, &a->found);
     if (rc == TAMIS_ERR_NO_SEGMENT && op->how.replaces && !op->how.only) {
-        diag_clear(diag);
+        diag_clear(a->diag);
         return 0;
     }
     if (!rc)
-        rc = check_meant(a, diag);
-    return rc ? rc : drop_found(t, a, name, diag);
+        rc = check_meant(a);
+    return rc ? rc : drop_found(a, name);
 }
 
-static int put_value(struct catalog_txn *t, struct apply *a, struct piece name,
-                     struct piece value, struct tamis_diag *diag)
+static int put_value(struct apply *a, struct piece name, struct piece value)
 {
-    int rc = catalog_replace(t, name, value, diag);
-    return rc ? rc : no_memory(t, names_set(&a->own, name.at, name.n, OWN_PUT), diag);
+    int rc = catalog_replace(a->list.txn, name, value);
+    return rc ? rc : no_memory(a, names_set(&a->own, name.at, name.n, OWN_PUT));
 }
 
-static int put_record(struct catalog_txn *t, struct apply *a, struct piece name,
-                      const struct record *r, struct tamis_diag *diag)
+static int put_record(struct apply *a, struct piece name, const struct record *r)
 {
     uint8_t bytes[RECORD_MAX_BYTES];
     size_t n = record_encode(r, name.at, name.n, bytes);
-    return put_value(t, a, name, (struct piece){bytes, n}, diag);
+    return put_value(a, name, (struct piece){bytes, n});
 }
 
-static int apply_put(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
+static int apply_put(struct apply *a)
 {
     const struct edit_op *op = a->op;
     struct piece name = {op->bytes, op->name_bytes};
     struct piece value = {name.at + name.n, op->value_bytes};
     /* Since the look-up nobody has committed, and this edit put no pack. */
     bool known = op->absent_at && op->absent_at + 1 == a->list.number && !a->placed;
-    int rc = op->how.replaces ? apply_drop(t, a, diag)
+    int rc = op->how.replaces ? apply_drop(a)
              : known          ? 0
-                              : apply_expect_none(&a->list, &a->own, name, diag);
-    return rc ? rc : put_value(t, a, name, value, diag);
+                              : apply_expect_none(&a->list, &a->own, name);
+    return rc ? rc : put_value(a, name, value);
 }
 
 /* The record changes, and where its filter is does not. A listed column is overridden
  * by a record from then on. */
-static int apply_update(struct catalog_txn *t, struct apply *a, struct tamis_diag *diag)
+static int apply_update(struct apply *a)
 {
     const struct edit_op *op = a->op;
     const struct found *f = &a->found;
     struct piece name = {op->bytes, op->name_bytes};
     struct record r;
-    int rc = apply_look_up(&a->list, &a->own, name, &a->found, diag);
+    int rc = apply_look_up(&a->list, &a->own, name, &a->found);
     if (!rc)
-        rc = check_meant(a, diag);
+        rc = check_meant(a);
     if (rc)
         return rc;
     rc = found_record(f, name, &r);
     if (!rc && r.ro_compat)
         rc = TAMIS_ERR_VERSION;
     if (rc)
-        return diag_fail(diag, rc, t->catalog->path, "the segment's record: %s",
-                         tamis_strerror(rc));
+        return diag_fail(a->diag, rc, a->edit->catalog->path,
+                         "the segment's record: %s", tamis_strerror(rc));
     r.compat = 0; /* SPEC.md §5.2 */
     r.rank = op->rank;
     if (op->binding.at)
         edit_record_binding(&r, op->binding);
     if (!f->value.at)
-        rc = listed_set(&a->list, f->pack, r.place.column, false, diag);
+        rc = listed_set(&a->list, f->pack, r.place.column, false);
     if (!rc && !f->value.at)
-        rc = listed_name(&a->list, f->pack, name, r.place.column, true, diag);
-    return rc ? rc : put_record(t, a, name, &r, diag);
+        rc = listed_name(&a->list, f->pack, name, r.place.column, true);
+    return rc ? rc : put_record(a, name, &r);
 }
 
 /* ---- only what is live ---- */
@@ -279,8 +277,7 @@ static bool may_go(struct apply *a, size_t index, const struct tamis_segment_inf
 }
 
 /* Drops a segment of the snapshot whose file is not live. */
-static int drop_dead(struct catalog_txn *t, struct apply *a, size_t index,
-                     struct tamis_diag *diag)
+static int drop_dead(struct apply *a, size_t index)
 {
     struct tamis_segment_info info;
     bool stays = false;
@@ -291,23 +288,21 @@ static int drop_dead(struct catalog_txn *t, struct apply *a, size_t index,
                     names_get(&a->own, name.at, name.n) == OWN_PUT))
         return 0;
     if (name.at) /* a name that was in two places may be in the other one still */
-        rc = listings_lookup(&a->list, name, &a->found, diag);
+        rc = listings_lookup(&a->list, name, &a->found);
     if (rc > 0 || rc == TAMIS_ERR_CATALOG)
         return rc;
-    diag_clear(diag);
+    diag_clear(a->diag);
     a->stays |= rc && rc != TAMIS_ERR_NO_SEGMENT;
     if (rc || !may_go(a, index, &info))
         return 0;
-    rc = placed_stays(&a->list, name, &a->found, &stays, diag);
+    rc = placed_stays(&a->list, name, &a->found, &stays);
     a->stays |= stays;
-    return rc || stays ? rc : drop_found(t, a, name, diag);
+    return rc || stays ? rc : drop_found(a, name);
 }
 
 /* A file's segment stays, or is registered bare. A record that cannot be read stays: it
  * excludes no key. */
-static int apply_file(struct catalog_txn *t, struct apply *a,
-                      const struct edit_file *file, bool *is_new,
-                      struct tamis_diag *diag)
+static int apply_file(struct apply *a, const struct edit_file *file, bool *is_new)
 {
     char text[NAME_TEXT_BYTES];
     const struct edit_live *live = a->op->live;
@@ -316,46 +311,45 @@ static int apply_file(struct catalog_txn *t, struct apply *a,
     struct record r;
     enum tamis_reason why;
     uint32_t slot;
-    int rc = apply_look_up(&a->list, &a->own, name, &a->found, diag);
+    int rc = apply_look_up(&a->list, &a->own, name, &a->found);
     *is_new = false;
     if (!rc &&
         (found_record(&a->found, name, &r) || !file->binding.at ||
          same_bytes(r.binding, r.binding_bytes, file->binding.at, file->binding.n)))
         return 0;
     if (rc == TAMIS_ERR_NO_SEGMENT)
-        diag_clear(diag);
+        diag_clear(a->diag);
     else if (rc)
         return rc;
     else if (snapshot_slot(live->snapshot, name.at, name.n, NULL, &slot, &why) ||
              tamis_snapshot_segment(live->snapshot, slot - 1, &info) ||
              !may_go(a, slot - 1, &info))
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, t->catalog->path,
+        return diag_fail(a->diag, TAMIS_ERR_MISMATCH, a->edit->catalog->path,
                          "segment '%s' has another binding, since the snapshot, or "
                          "out of scope",
                          name_text(text, name.at, name.n));
-    else if ((rc = drop_found(t, a, name, diag)) != 0)
+    else if ((rc = drop_found(a, name)) != 0)
         return rc;
     *is_new = true;
     r = edit_bare_record(file->binding, 0);
-    return put_record(t, a, name, &r, diag);
+    return put_record(a, name, &r);
 }
 
-static int apply_reconcile(struct catalog_txn *t, struct apply *a,
-                           struct tamis_diag *diag)
+static int apply_reconcile(struct apply *a)
 {
     const struct edit_live *live = a->op->live;
     bool is_new;
     int rc = 0;
     if (live->snapshot->number >= a->list.number)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, t->catalog->path,
+        return diag_fail(a->diag, TAMIS_ERR_MISMATCH, a->edit->catalog->path,
                          "an older catalog was put back since the snapshot");
     for (size_t i = 0; i < live->n && !rc; i++) {
-        rc = apply_file(t, a, &live->files[i], &is_new, diag);
+        rc = apply_file(a, &live->files[i], &is_new);
         if (live->is_new)
             live->is_new[i] = is_new;
     }
     for (size_t i = 0; !rc && tamis_snapshot_next(live->snapshot, &i); i++)
-        rc = drop_dead(t, a, i, diag);
+        rc = drop_dead(a, i);
     for (size_t i = 0; i < a->list.n; i++)
         a->stays |= a->list.all[i].failure != 0;
     for (size_t i = 0; i < live->snapshot->shared.n; i++) /* nobody knew its segments */
@@ -386,94 +380,94 @@ static int count_twin(void *ctx, struct piece name, struct piece value)
     return n ? names_set(&tw->attached, uuid, UUID_BYTES, n + 1) : 0;
 }
 
-static int check_twins(struct catalog_txn *t, const struct tamis_edit *e,
-                       struct tamis_diag *diag)
+static int check_twins(struct apply *a)
 {
+    const struct tamis_edit *e = a->edit;
     struct twins tw = {.found = false};
     int rc = 0;
     for (size_t i = 0; i < e->n_ops && !rc; i++)
         if (e->ops[i]->how.attached)
             rc = names_set(&tw.attached, e->ops[i]->uuid, UUID_BYTES, 1);
-    rc = rc ? no_memory(t, rc, diag) : catalog_each(t, count_twin, &tw, diag);
+    rc = rc ? no_memory(a, rc) : catalog_each(a->list.txn, count_twin, &tw);
     names_clear(&tw.attached);
     if (!rc && tw.found)
-        rc = diag_fail(diag, TAMIS_ERR_EXISTS, e->catalog->path,
+        rc = diag_fail(a->diag, TAMIS_ERR_EXISTS, e->catalog->path,
                        "the attached filter belongs to another segment already");
     return rc;
 }
 
 /* Does the name that the operation attached its file to still have that file? */
-static bool is_listed(struct catalog_txn *t, const struct edit_op *op)
+static bool is_listed(struct apply *a, const struct edit_op *op)
 {
     struct record r;
     struct piece name = {op->bytes, op->name_bytes}, value;
-    return catalog_get(t, name, &value, NULL) == 0 &&
+    return catalog_get(a->list.txn, name, &value) == 0 &&
            record_decode(value.at, value.n, name.at, name.n, &r).code == VERDICT_OK &&
            memcmp(r.uuid, op->uuid, UUID_BYTES) == 0;
 }
 
 /* A snapshot numbers records and columns, dropped ones, too; here up to 126 more are
  * counted, and columns of packs on which the catalog does not agree. */
-static int check_numbers(struct catalog_txn *t, const struct listings *l,
-                         struct tamis_diag *diag)
+static int check_numbers(struct apply *a)
 {
+    const struct listings *l = &a->list;
     uint64_t n;
-    int rc = catalog_count_records(t, &n, diag);
+    int rc = catalog_count_records(a->list.txn, &n);
     n += 63; /* the columns of a pack begin at a multiple of 64 */
     for (size_t i = 0; i < l->n; i++)
         if (!listed_is_gone(&l->all[i]))
             n += bit_words(l->all[i].now.n_columns) * 64;
     if (rc || n >> NUMBER_BITS == 0)
         return rc;
-    return diag_fail(diag, TAMIS_ERR_TOO_LARGE, t->catalog->path,
+    return diag_fail(a->diag, TAMIS_ERR_TOO_LARGE, a->edit->catalog->path,
                      "segments and columns of packs, dropped ones, too, would be more "
                      "than the %u that a snapshot can number",
                      (1U << NUMBER_BITS) - 1);
 }
 
-static int apply(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int apply(struct catalog_txn *t, void *ctx)
 {
     struct apply *a = ctx;
     const struct tamis_edit *e = a->edit;
     bool forgiven = false;
     int rc = 0;
-    a->diag = diag;
+    a->diag = t->diag;
     apply_reset(a);
-    rc = listings_load(&a->list, t, diag);
+    rc = listings_load(&a->list, t);
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         a->op = e->ops[i];
         if (a->op->kind == EDIT_PUT)
-            rc = apply_put(t, a, diag);
+            rc = apply_put(a);
         else if (a->op->kind == EDIT_DROP)
-            rc = apply_drop(t, a, diag);
+            rc = apply_drop(a);
         else if (a->op->kind == EDIT_PACK)
-            rc = place_columns(&a->list, a->op, &a->own, &a->dropped, diag);
+            rc = place_columns(&a->list, a->op, &a->own, &a->dropped);
         else if (a->op->kind == EDIT_UPDATE)
-            rc = apply_update(t, a, diag);
+            rc = apply_update(a);
         else
-            rc = apply_reconcile(t, a, diag);
+            rc = apply_reconcile(a);
         a->placed |= op_puts_placed(a->op);
     }
-    if (!rc && a->n_refused && !(rc = listings_note_named(&a->list, diag)))
-        rc = listings_forgive(&a->list, a->n_refused, &forgiven, diag);
+    if (!rc && a->n_refused && !(rc = listings_note_named(&a->list)))
+        rc = listings_forgive(&a->list, a->n_refused, &forgiven);
     if (!rc)
-        rc = listings_write(&a->list, diag);
+        rc = listings_write(&a->list);
     if (!rc)
-        rc = check_numbers(t, &a->list, diag);
+        rc = check_numbers(a);
     if (!rc && (a->doubtful || forgiven))
-        rc = catalog_set_complete(t, false, diag);
+        rc = catalog_set_complete(t, false);
     /* A copy may have been attached before, as well as after, its UUID was dropped. */
     for (size_t i = 0; i < e->n_ops && !rc; i++) {
         const struct edit_op *op = e->ops[i];
         bool keeps_list = op->listed && !op->has_list;
-        if ((!op->how.attached && !keeps_list) || !is_listed(t, op))
+        if ((!op->how.attached && !keeps_list) || !is_listed(a, op))
             continue;
         if (!forget_dropped(a, op->how.attached ? op->uuid : op->list_uuid) &&
             keeps_list)
-            rc = diag_fail(diag, TAMIS_ERR_MISMATCH, e->catalog->path,
+            rc = diag_fail(t->diag, TAMIS_ERR_MISMATCH, e->catalog->path,
                            "the segment has lost its list meanwhile");
     }
-    return rc || !e->n_attached ? rc : check_twins(t, e, diag);
+    return rc || !e->n_attached ? rc : check_twins(a);
 }
 
 /* ---- commit ---- */

@@ -7,14 +7,12 @@
 #include "lib/store/catalog/listing.h"
 #include "lib/store/snapshot/snapshot.h"
 
-/* ==== sweep.c: files that nothing names ==== */
-
-/* Removes them; the caller holds the exclusive lock of `dir`. *n_gone: so many filters,
- * lists and packs went. False: a file could not be removed, or a tombstone not be
- * set. */
-bool sweep_orphans(struct catalog *c, int dir, size_t *n_gone);
-
 /* ==== edit.c, put.c, commit.c ==== */
+
+/* Removes files that nothing names; the caller holds the exclusive lock of `dir`.
+ * *n_gone: so many filters, lists and packs went. False: a file could not be removed,
+ * or a tombstone not be set. */
+bool sweep_orphans(struct catalog *c, int dir, size_t *n_gone);
 
 enum edit_kind { EDIT_PUT, EDIT_DROP, EDIT_UPDATE, EDIT_RECONCILE, EDIT_PACK };
 
@@ -94,10 +92,6 @@ struct tamis_edit {
 /* ERR_READ_ONLY if it is for dry runs alone, which edit_alive() allows. */
 int edit_usable(struct tamis_edit *e, struct tamis_diag *diag);
 int edit_alive(struct tamis_edit *e, struct tamis_diag *diag);
-/* edit_usable(), and checks the name and the options, which it copies to *opt. */
-int edit_check_put(struct tamis_edit *e, const void *name, size_t name_bytes,
-                   struct tamis_segment_options *opt,
-                   const struct tamis_segment_options *theirs, struct tamis_diag *diag);
 /* ERR_EXISTS: the segment would exist after a commit now. The catalog may change. */
 int edit_expect_none(struct tamis_edit *e, const void *name, size_t name_bytes,
                      struct tamis_diag *diag);
@@ -195,18 +189,17 @@ void placed_free(struct edit_pack *p); /* may be NULL */
  * one place: once this edit has dropped it there, it is nowhere. */
 enum { OWN_PUT = 1, OWN_DROPPED };
 int apply_look_up(struct listings *l, const struct names *own, struct piece name,
-                  struct found *f, struct tamis_diag *diag);
+                  struct found *f);
 /* ERR_EXISTS: the segment is there. */
-int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
-                      struct tamis_diag *diag);
+int apply_expect_none(struct listings *l, const struct names *own, struct piece name);
 /* Puts the segments of an operation into places of its file: each that does not exist
  * yet, or is still the one that was moved (R18). `files` gets UUIDs of files to go. */
 int place_columns(struct listings *l, const struct edit_op *op, struct names *own,
-                  struct buffer *files, struct tamis_diag *diag);
+                  struct buffer *files);
 /* Must a segment stay that a reconcile does not keep, because its place in a file
  * cannot be given up? A refused record may have any place that is counted. */
 int placed_stays(struct listings *l, struct piece name, const struct found *f,
-                 bool *stays, struct tamis_diag *diag);
+                 bool *stays);
 /* After the commit: gives up places that are not used any more, and files without a
  * used place, in a write transaction of its own (R18). *diag says what stays. False:
  * something failed, and a sweep has to do it. */

@@ -27,6 +27,7 @@ struct packing {
     struct tamis_snapshot *snapshot;
     struct tamis_pack_options opt;
     struct tamis_pack_report *report;
+    struct tamis_diag *diag; /* may be NULL */
     bool *seen;              /* by segment: considered before */
     bool *checked;           /* by pack of the snapshot: all of its pages */
     struct threads *threads; /* that help; NULL: none */
@@ -190,14 +191,14 @@ static bool error_may_pass(int rc)
     return rc > 0 && rc != ENOENT && !io_not_regular(rc);
 }
 
-static int take_file(struct packing *p, struct considered *l, struct tamis_diag *diag)
+static int take_file(struct packing *p, struct considered *l)
 {
     int rc = l->rc;
     if (error_may_pass(rc)) {
-        if (diag && l->diag.code)
-            *diag = l->diag;
+        if (p->diag && l->diag.code)
+            *p->diag = l->diag;
         else
-            diag_errno(diag, rc, p->edit->catalog->path, "reading a filter");
+            diag_errno(p->diag, rc, p->edit->catalog->path, "reading a filter");
         return rc;
     }
     if (rc) {
@@ -219,14 +220,13 @@ static int take_file(struct packing *p, struct considered *l, struct tamis_diag 
 /* When the column was packed first, it was folded as far as its error allowed. It is
  * not folded again, for only a record says how many keys it has. A column whose entry
  * or pack cannot be read stays where it is. */
-static int take_column(struct packing *p, const struct considered *l,
-                       struct tamis_diag *diag)
+static int take_column(struct packing *p, const struct considered *l)
 {
     struct facts col;
-    int rc = segment_facts(p->snapshot, l->index, &col, diag);
+    int rc = segment_facts(p->snapshot, l->index, &col, p->diag);
     if (error_may_pass(rc))
         return rc;
-    diag_clear(diag);
+    diag_clear(p->diag);
     uint64_t own_blocks = rc ? 0 : le64_get(col.disk.own_blocks);
     if (!l->seat.band || !own_blocks) {
         input_left(p, l->index, TAMIS_LEFT_UNREADABLE);
@@ -302,8 +302,7 @@ static void look_at_some(void *ctx, unsigned number)
 }
 
 /* Takes them in their order, as if they had been looked at one by one. */
-static int take_looked(struct packing *p, struct considering *all,
-                       struct tamis_diag *diag)
+static int take_looked(struct packing *p, struct considering *all)
 {
     int rc = 0;
     for (size_t i = 0; i < all->n; i++) {
@@ -313,18 +312,17 @@ static int take_looked(struct packing *p, struct considering *all,
         else if (l->why)
             input_left(p, l->index, l->why);
         else if (l->at == AT_FILE)
-            rc = take_file(p, l, diag);
+            rc = take_file(p, l);
         else if (l->at == AT_SEAT)
-            rc = take_column(p, l, diag);
+            rc = take_column(p, l);
     }
     return rc;
 }
 
-static int inputs_consider(struct packing *p, const uint32_t *segments, size_t n,
-                           struct tamis_diag *diag)
+static int inputs_consider(struct packing *p, const uint32_t *segments, size_t n)
 {
     struct considering *all = malloc(sizeof *all);
-    int rc = all ? 0 : diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
+    int rc = all ? 0 : diag_errno(p->diag, ENOMEM, p->edit->catalog->path, "packing");
     for (size_t done = 0; done < n && !rc; done += all->n) {
         all->packing = p;
         all->n = n - done < SEGMENTS_AT_ONCE ? n - done : SEGMENTS_AT_ONCE;
@@ -332,7 +330,7 @@ static int inputs_consider(struct packing *p, const uint32_t *segments, size_t n
         for (size_t i = 0; i < all->n; i++)
             where(p, segments ? segments[done + i] : done + i, &all->segments[i]);
         threads_run(p->threads, look_at_some, all);
-        rc = take_looked(p, all, diag);
+        rc = take_looked(p, all);
     }
     free(all);
     return rc;
@@ -400,16 +398,16 @@ static bool input_blocks(void *ctx, unsigned thread, uint32_t source, uint32_t l
 
 /* Plans the segments that were taken, without filters that would grow. If none is left,
  * there is no plan. */
-static int plan_taken(struct packing *p, struct tamis_diag *diag)
+static int plan_taken(struct packing *p)
 {
     size_t n_left = 1;
     int rc = 0;
     while (!rc && n_left && p->n) {
         bool *leave = calloc(p->n, sizeof *leave);
         if (!leave)
-            return diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
+            return diag_errno(p->diag, ENOMEM, p->edit->catalog->path, "packing");
         pack_plan_free(&p->plan);
-        rc = pack_plan_bands(p->edit, p->sources, p->n, &p->plan, diag);
+        rc = pack_plan_bands(p->edit, p->sources, p->n, &p->plan, p->diag);
         n_left = rc ? 0 : bands_leave(p->sources, p->n, &p->plan, leave);
         for (size_t i = 0; n_left && i < p->n; i++)
             if (leave[i])
@@ -422,17 +420,17 @@ static int plan_taken(struct packing *p, struct tamis_diag *diag)
 }
 
 /* Appends the operation. The inputs are not needed any more. */
-static int append_packed(struct packing *p, const struct pack_place *place,
-                         struct tamis_diag *diag)
+static int append_packed(struct packing *p, const struct pack_place *place)
 {
     struct edit_op *op;
-    int rc = edit_op_of_pack(p->edit, place, p->plan.n_columns, p->snapshot, &op, diag);
+    int rc =
+        edit_op_of_pack(p->edit, place, p->plan.n_columns, p->snapshot, &op, p->diag);
     if (rc)
         return rc;
     for (size_t i = 0; i < p->n; i++)
         if (!p->gone[i])
             op->placed->segments[p->sources[i].column] = p->segments[i] + 1;
-    return edit_append(p->edit, op, diag);
+    return edit_append(p->edit, op, p->diag);
 }
 
 /* Segments with columns that are nobody's are left. */
@@ -447,12 +445,12 @@ static void count_packed(struct packing *p)
     }
 }
 
-static int pack_taken(struct packing *p, struct tamis_diag *diag)
+static int pack_taken(struct packing *p)
 {
     struct pack_place place = {.digest = 0};
     bool dry_run = p->opt.dry_run;
     bool all_open = true;
-    int rc = plan_taken(p, diag);
+    int rc = plan_taken(p);
     if (rc || !p->n)
         return rc;
     for (size_t i = 0; i < p->n; i++)
@@ -464,10 +462,10 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
                            .ctx = p,
                            .gone = p->gone,
                            .threads = all_open ? p->threads : NULL};
-    rc = pack_make(p->edit, &job, dry_run, p->report, &place, diag);
+    rc = pack_make(p->edit, &job, dry_run, p->report, &place, p->diag);
     if (p->unread)
         return diag_fail(
-            diag, TAMIS_ERR_DAMAGED, p->edit->catalog->filters->path,
+            p->diag, TAMIS_ERR_DAMAGED, p->edit->catalog->filters->path,
             "a table of columns has become unreadable while it was packed");
     if (rc)
         return rc;
@@ -477,7 +475,7 @@ static int pack_taken(struct packing *p, struct tamis_diag *diag)
     if (dry_run)
         return 0;
     if (p->report->n_packed) /* else all were lost meanwhile */
-        rc = append_packed(p, &place, diag);
+        rc = append_packed(p, &place);
     if (!rc && p->report->n_packed)
         memcpy(p->report->uuid, place.uuid, UUID_BYTES);
     else /* edit_append() has freed the operation, not its files */
@@ -595,8 +593,7 @@ static void leave_stripe(struct packing *p, const struct stripe *t)
 }
 
 /* The columns of the packs that are chosen; no other one is looked at. */
-static int take_columns(struct packing *p, const struct weighed *w,
-                        struct tamis_diag *diag)
+static int take_columns(struct packing *p, const struct weighed *w)
 {
     const struct tamis_snapshot *s = p->snapshot;
     size_t n = 0, most = 1;
@@ -604,7 +601,7 @@ static int take_columns(struct packing *p, const struct weighed *w,
         most += w[i].taken ? w[i].n_living : 0;
     uint32_t *columns = malloc(most * sizeof *columns);
     if (!columns)
-        return diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
+        return diag_errno(p->diag, ENOMEM, p->edit->catalog->path, "packing");
     for (size_t i = 0; i < s->n_loose; i++) {
         struct seat seat = segment_seat(s, i);
         if (seat.band && w[seat.view - s->shared.views].taken)
@@ -621,32 +618,32 @@ static int take_columns(struct packing *p, const struct weighed *w,
             if (stripe_living(t, c / 64) >> c % 64 & 1)
                 columns[n++] = (uint32_t)(t->first + c);
     }
-    int rc = inputs_consider(p, columns, n, diag);
+    int rc = inputs_consider(p, columns, n);
     free(columns);
     return rc;
 }
 
 /* Takes loose segments that may be packed, and chooses packs to go with them. It does
  * no work for a column that stays, so that it may follow each edit. */
-static int pack_auto(struct packing *p, struct tamis_diag *diag)
+static int pack_auto(struct packing *p)
 {
     const struct tamis_snapshot *s = p->snapshot;
     size_t n = 0, n_looked_at = s->shared.n_mute ? s->n : s->n_loose;
     uint32_t *loose = malloc((n_looked_at + 1) * sizeof *loose);
     struct weighed *w = calloc(s->shared.n + 1, sizeof *w);
     int rc =
-        loose && w ? 0 : diag_errno(diag, ENOMEM, p->edit->catalog->path, "packing");
+        loose && w ? 0 : diag_errno(p->diag, ENOMEM, p->edit->catalog->path, "packing");
     for (size_t i = 0; !rc && i < n_looked_at; i++)
         if ((is_loose(s, i) || seat_taken(s, i)) && !segment_seat(s, i).band)
             loose[n++] = (uint32_t)i;
     if (!rc)
-        rc = inputs_consider(p, loose, n, diag);
+        rc = inputs_consider(p, loose, n);
     if (!rc)
-        rc = plan_taken(p, diag);
+        rc = plan_taken(p);
     if (!rc) {
         weigh(s, w);
         choose_packs(p, w);
-        rc = take_columns(p, w, diag);
+        rc = take_columns(p, w);
     }
     free(loose);
     free(w);
@@ -656,21 +653,21 @@ static int pack_auto(struct packing *p, struct tamis_diag *diag)
 /* ---- the call ---- */
 
 static int check_call(const struct packing *p, const uint32_t *segments, size_t n,
-                      int options, struct tamis_diag *diag)
+                      int options)
 {
     const char *store = p->edit->catalog->path;
     const struct tamis_snapshot *s = p->snapshot;
     if (options || p->opt.repack > TAMIS_REPACK_AUTO ||
         (segments && p->opt.repack == TAMIS_REPACK_AUTO))
-        return diag_fail(diag, TAMIS_ERR_RANGE, store, "options are not valid");
+        return diag_fail(p->diag, TAMIS_ERR_RANGE, store, "options are not valid");
     if (!s || !s->dir)
-        return diag_fail(diag, TAMIS_ERR_RANGE, store, "no snapshot of a store");
+        return diag_fail(p->diag, TAMIS_ERR_RANGE, store, "no snapshot of a store");
     if (s->ledger != p->edit->catalog->ledger)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, store,
+        return diag_fail(p->diag, TAMIS_ERR_MISMATCH, store,
                          "the snapshot is of another store");
     for (size_t i = 0; segments && i < n; i++)
         if (segments[i] >= s->n)
-            return diag_fail(diag, TAMIS_ERR_RANGE, store,
+            return diag_fail(p->diag, TAMIS_ERR_RANGE, store,
                              "the snapshot has no segment %lu",
                              (unsigned long)segments[i]);
     return 0;
@@ -682,14 +679,16 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                     struct tamis_pack_report *report, struct tamis_diag *diag)
 {
     struct tamis_pack_report unasked;
-    struct packing p = {
-        .edit = edit, .snapshot = snapshot, .report = report ? report : &unasked};
+    struct packing p = {.edit = edit,
+                        .snapshot = snapshot,
+                        .report = report ? report : &unasked,
+                        .diag = diag};
     *p.report = (struct tamis_pack_report){0};
     int bad = options_copy(&p.opt, sizeof p.opt, opt);
     int rc = p.opt.dry_run ? edit_alive(edit, diag) : edit_usable(edit, diag);
     if (rc)
         return rc;
-    rc = check_call(&p, segments, n, bad, diag);
+    rc = check_call(&p, segments, n, bad);
     if (rc)
         return rc;
     n = segments ? n : snapshot->n;
@@ -697,10 +696,10 @@ int tamis_edit_pack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
     if (rc)
         diag_errno(diag, rc, edit->catalog->path, "packing");
     if (!rc)
-        rc = p.opt.repack == TAMIS_REPACK_AUTO ? pack_auto(&p, diag)
-                                               : inputs_consider(&p, segments, n, diag);
+        rc = p.opt.repack == TAMIS_REPACK_AUTO ? pack_auto(&p)
+                                               : inputs_consider(&p, segments, n);
     if (!rc && p.n)
-        rc = pack_taken(&p, diag);
+        rc = pack_taken(&p);
     inputs_free(&p);
     if (rc)
         *p.report = (struct tamis_pack_report){0};

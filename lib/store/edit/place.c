@@ -28,29 +28,28 @@ void edit_note_stays(struct tamis_diag *diag, int rc, const char *file,
 }
 
 /* An errno: it cannot be told now whether the pack's columns can get tombstones. */
-static int pack_stays(struct listings *l, struct listed *p, bool *stays,
-                      struct tamis_diag *diag)
+static int pack_stays(struct listings *l, struct listed *p, bool *stays)
 {
     int rc = p->failure ? p->failure : listed_buries(l, p);
     *stays |= rc != 0;
-    return rc > 0 && rc != ENOENT
-               ? diag_errno(diag, rc, l->txn->catalog->path, "opening tombstones")
-               : 0;
+    return rc > 0 && rc != ENOENT ? diag_errno(l->txn->diag, rc, l->txn->catalog->path,
+                                               "opening tombstones")
+                                  : 0;
 }
 
 int placed_stays(struct listings *l, struct piece name, const struct found *f,
-                 bool *stays, struct tamis_diag *diag)
+                 bool *stays)
 {
     unsigned n;
     int rc = 0;
     *stays = false;
     if (!f->value.at)
-        return pack_stays(l, f->pack, stays, diag);
+        return pack_stays(l, f->pack, stays);
     const struct part_disk *part =
         record_parts(f->value.at, f->value.n, name.at, name.n, &n);
     for (size_t i = 0; !part && i < l->n && !rc; i++)
         if (l->all[i].failure || l->all[i].now.n_overridden)
-            rc = pack_stays(l, &l->all[i], stays, diag);
+            rc = pack_stays(l, &l->all[i], stays);
     for (; n > 0 && !rc; n--, part++) {
         struct pack_place at = part_place(part);
         if (part->kind != PART_COLUMN)
@@ -58,7 +57,7 @@ int placed_stays(struct listings *l, struct piece name, const struct found *f,
         if (listings_lack(l, &at))
             *stays = true;
         else
-            rc = pack_stays(l, listings_find(l, at.uuid), stays, diag);
+            rc = pack_stays(l, listings_find(l, at.uuid), stays);
     }
     return rc;
 }
@@ -80,17 +79,16 @@ static int names_pack(void *ctx, struct piece name, struct piece value)
     return n || refused ? EEXIST : 0;
 }
 
-static int bury(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int bury(struct catalog_txn *t, void *ctx)
 {
     struct burial *b = ctx;
-    (void)diag;
     b->done = true;
     for (size_t i = 0; i < b->list->n; i++) {
         struct listed *p = &b->list->all[i];
         if (!p->changed)
             continue;
         if (listed_is_gone(p)) {
-            int rc = catalog_each(t, names_pack, p->uuid, NULL);
+            int rc = catalog_each(t, names_pack, p->uuid);
             b->done &= !rc || rc == EEXIST;
             if (rc)
                 continue;
@@ -127,7 +125,7 @@ bool placed_settle(struct tamis_edit *e, struct listings *l, struct tamis_diag *
 static bool bury_unused_in(struct listings *l, struct listed *p, int dir, bool *any)
 {
     uint8_t *bits;
-    int rc = listed_unused(l, p, &bits, NULL);
+    int rc = listed_unused(l, p, &bits);
     if (rc)
         return rc < 0;
     if (!all_zero(bits, columns_bytes(p->now.n_columns))) {
@@ -193,43 +191,27 @@ bool op_puts_placed(const struct edit_op *op)
     return op->placed && op->placed->open;
 }
 
-/* The name that the new pack has for a column. */
-static int name_in(const struct catalog *c, const struct open_pack *open, uint32_t i,
-                   uint8_t room[NAME_MAX_BYTES], struct piece *name,
-                   struct tamis_diag *diag)
-{
-    struct facts col;
-    int rc = pack_describe(open->filter, i, false, &col);
-    if (rc)
-        return not_read(c, rc, diag);
-    *name = (struct piece){room, col.disk.name_bytes};
-    memcpy(room, column_name(&col).at, name->n);
-    return 0;
-}
-
 /* ---- names, while the edit is applied ---- */
 
 int apply_look_up(struct listings *l, const struct names *own, struct piece name,
-                  struct found *f, struct tamis_diag *diag)
+                  struct found *f)
 {
-    return names_get(own, name.at, name.n) == OWN_DROPPED
-               ? TAMIS_ERR_NO_SEGMENT
-               : listings_lookup(l, name, f, diag);
+    return names_get(own, name.at, name.n) == OWN_DROPPED ? TAMIS_ERR_NO_SEGMENT
+                                                          : listings_lookup(l, name, f);
 }
 
-int apply_expect_none(struct listings *l, const struct names *own, struct piece name,
-                      struct tamis_diag *diag)
+int apply_expect_none(struct listings *l, const struct names *own, struct piece name)
 {
     char text[NAME_TEXT_BYTES];
     struct found f;
-    int rc = apply_look_up(l, own, name, &f, diag);
+    int rc = apply_look_up(l, own, name, &f);
     if (!rc)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, l->txn->catalog->path,
+        return diag_fail(l->txn->diag, TAMIS_ERR_EXISTS, l->txn->catalog->path,
                          "segment '%s' exists already",
                          name_text(text, name.at, name.n));
     if (rc != TAMIS_ERR_NO_SEGMENT)
         return rc;
-    diag_clear(diag);
+    diag_clear(l->txn->diag);
     return 0;
 }
 
@@ -242,16 +224,30 @@ struct placing {
     struct listed *to; /* the new pack */
     uint32_t column;
     struct buffer *files;
-    struct tamis_diag *diag;
 };
+
+/* The name that the new pack has for the column. */
+static int name_in(const struct placing *p, uint8_t room[NAME_MAX_BYTES],
+                   struct piece *name)
+{
+    struct facts col;
+    int rc = pack_describe(p->to->open->filter, p->column, false, &col);
+    if (rc)
+        return not_read(p->list->txn->catalog, rc, p->list->txn->diag);
+    *name = (struct piece){room, col.disk.name_bytes};
+    memcpy(room, column_name(&col).at, name->n);
+    return 0;
+}
 
 /* The segment's old filter is not its own any more: a column, or a file. */
 static int leave_old(struct placing *p, struct piece name, const struct record *r)
 {
     if (record_packed(r))
-        return listings_unname(p->list, name, &r->place, p->diag);
+        return listings_unname(p->list, name, &r->place);
     int rc = buffer_add(p->files, r->uuid, UUID_BYTES);
-    return rc ? diag_errno(p->diag, rc, p->list->txn->catalog->path, "packing") : 0;
+    return rc ? diag_errno(p->list->txn->diag, rc, p->list->txn->catalog->path,
+                           "packing")
+              : 0;
 }
 
 /* The record goes on, and names the new column. */
@@ -265,8 +261,8 @@ static int name_new(struct placing *p, struct piece name, struct record *r)
     r->place = p->pack->place;
     r->place.column = p->column;
     size_t n = record_encode(r, name.at, name.n, bytes);
-    rc = catalog_replace(p->list->txn, name, (struct piece){bytes, n}, p->diag);
-    return rc ? rc : listed_name(p->list, p->to, name, p->column, true, p->diag);
+    rc = catalog_replace(p->list->txn, name, (struct piece){bytes, n});
+    return rc ? rc : listed_name(p->list, p->to, name, p->column, true);
 }
 
 /* The segment has a record, which may have changed. If the record still names the old
@@ -277,9 +273,9 @@ static int place_record(struct placing *p, struct piece name, const struct entry
 {
     struct piece value;
     struct record r;
-    int rc = catalog_get(p->list->txn, name, &value, p->diag);
+    int rc = catalog_get(p->list->txn, name, &value);
     if (rc == TAMIS_ERR_NO_SEGMENT) {
-        diag_clear(p->diag);
+        diag_clear(p->list->txn->diag);
         return 0;
     }
     if (rc || record_decode(value.at, value.n, name.at, name.n, &r).code != VERDICT_OK)
@@ -288,8 +284,8 @@ static int place_record(struct placing *p, struct piece name, const struct entry
     if (same && !record_listed(&r)) {
         rc = leave_old(p, name, &r);
         if (!rc)
-            rc = catalog_delete(p->list->txn, name, p->diag);
-        return rc ? rc : listed_set(p->list, p->to, p->column, true, p->diag);
+            rc = catalog_delete(p->list->txn, name);
+        return rc ? rc : listed_set(p->list, p->to, p->column, true);
     }
     bool follows = record_packed(&r) && r.place.column == old->column && !r.ro_compat &&
                    memcmp(r.place.uuid, old->uuid, UUID_BYTES) == 0;
@@ -310,14 +306,13 @@ static int place_segment(struct placing *p, const struct tamis_snapshot *s, size
     }
     old = seat_place(&from);
     struct listed *pack = listings_find(p->list, old.uuid);
-    int rc = pack ? listed_has(p->list, pack, old.column, &has, p->diag) : 0;
+    int rc = pack ? listed_has(p->list, pack, old.column, &has) : 0;
     if (!rc && has) {
-        rc = listed_set(p->list, pack, old.column, false, p->diag);
-        return rc ? rc : listed_set(p->list, p->to, p->column, true, p->diag);
+        rc = listed_set(p->list, pack, old.column, false);
+        return rc ? rc : listed_set(p->list, p->to, p->column, true);
     }
     if (!rc)
-        rc = name_in(p->list->txn->catalog, p->to->open, p->column, room, &name,
-                     p->diag);
+        rc = name_in(p, room, &name);
     return rc ? rc : place_record(p, name, NULL, &old);
 }
 
@@ -326,30 +321,29 @@ static int put_column(struct placing *p)
 {
     uint8_t room[NAME_MAX_BYTES];
     struct piece name;
-    int rc =
-        name_in(p->list->txn->catalog, p->to->open, p->column, room, &name, p->diag);
+    int rc = name_in(p, room, &name);
     if (rc)
         return rc;
     p->list->passed = p->to;
-    rc = apply_expect_none(p->list, p->own, name, p->diag);
+    rc = apply_expect_none(p->list, p->own, name);
     p->list->passed = NULL;
     if (!rc && names_get(p->own, name.at, name.n) &&
         names_set(p->own, name.at, name.n, OWN_PUT))
-        rc = diag_errno(p->diag, ENOMEM, p->list->txn->catalog->path, "packing");
-    return rc ? rc : listed_set(p->list, p->to, p->column, true, p->diag);
+        rc = diag_errno(p->list->txn->diag, ENOMEM, p->list->txn->catalog->path,
+                        "packing");
+    return rc ? rc : listed_set(p->list, p->to, p->column, true);
 }
 
 int place_columns(struct listings *l, const struct edit_op *op, struct names *own,
-                  struct buffer *files, struct tamis_diag *diag)
+                  struct buffer *files)
 {
     const struct edit_pack *pack = op->placed;
     const struct tamis_snapshot *s = pack->snapshot;
-    struct placing p = {
-        .list = l, .pack = pack, .own = own, .files = files, .diag = diag};
-    int rc = listings_add(l, pack->place.uuid, pack->place.digest, pack->n_columns,
-                          &p.to, diag);
+    struct placing p = {.list = l, .pack = pack, .own = own, .files = files};
+    int rc =
+        listings_add(l, pack->place.uuid, pack->place.digest, pack->n_columns, &p.to);
     if (!rc && (rc = listed_open(l, p.to)) != 0)
-        rc = not_read(l->txn->catalog, rc < 0 ? TAMIS_ERR_DAMAGED : rc, diag);
+        rc = not_read(l->txn->catalog, rc < 0 ? TAMIS_ERR_DAMAGED : rc, l->txn->diag);
     for (p.column = 0; !rc && p.column < pack->n_columns; p.column++) {
         if (!s)
             rc = put_column(&p);

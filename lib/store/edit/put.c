@@ -3,16 +3,6 @@
 #include "lib/store/edit/inside.h"
 #include "lib/writer/writer.h"
 
-/* ---- arguments ---- */
-
-int edit_put_begin(struct tamis_edit *e, const void *name, size_t name_bytes,
-                   struct tamis_segment_options *opt,
-                   const struct tamis_segment_options *theirs, struct tamis_diag *diag)
-{
-    int rc = edit_check_put(e, name, name_bytes, opt, theirs, diag);
-    return rc || opt->replace ? rc : edit_expect_none(e, name, name_bytes, diag);
-}
-
 struct tamis_identity edit_identity(const struct tamis_edit *e, struct piece name,
                                     const struct tamis_segment_options *opt)
 {
@@ -146,7 +136,7 @@ int edit_check_built(const struct tamis_edit *e, const struct tamis_builder *b,
 {
     const struct catalog *to = e->catalog;
     int rc = builder_describe(b, id, c);
-    if (builder_domain(b).tag != to->domain.tag)
+    if (builder_facts(b).domain.tag != to->domain.tag)
         return diag_fail(diag, TAMIS_ERR_MISMATCH, to->path,
                          "built with another seed or hash than the store's domain");
     if (!all_zero(id->store_uuid, UUID_BYTES) &&
@@ -302,68 +292,56 @@ int tamis_edit_put_growing(struct tamis_edit *edit, const void *name, size_t nam
  * gets a name: damage in the source, or on the way, is refused and never laundered. */
 struct attach {
     const struct tamis_edit *edit;
+    struct tamis_diag *diag;
     const char *path;
     const void *name;
     size_t name_bytes;
     const struct tamis_segment_options *opt;
 };
 
-static int attach_mismatch(const struct attach *a, struct tamis_diag *diag,
-                           const char *what)
-{
-    return diag_fail(diag, TAMIS_ERR_MISMATCH, a->path, "%s", what);
-}
-
-static int check_header(const struct attach *a, const struct header *h,
-                        struct tamis_diag *diag)
+static int check_header(const struct attach *a, const struct header *h)
 {
     const struct identity *id = &h->identity;
     const struct commit *c = &h->commit;
     const struct meta *m = &a->edit->catalog->meta;
     if (!kind_is_single(id->kind))
         return diag_fail(
-            diag, TAMIS_ERR_UNFIT, a->path,
+            a->diag, TAMIS_ERR_UNFIT, a->path,
             id->kind == KIND_LIST
                 ? "a list of hashes: build the segment with --list, or "
                   "attach a Bloom filter"
                 : "the filters of many segments: they can't be one segment's");
     if (c->state != STATE_SEALED)
-        return diag_fail(diag, TAMIS_ERR_RANGE, a->path,
+        return diag_fail(a->diag, TAMIS_ERR_RANGE, a->path,
                          "still growing: seal it, then attach it");
+    const char *what = NULL;
     if (id->hash_id != m->hash_id || id->hash_seed != m->hash_seed)
-        return attach_mismatch(
-            a, diag, "built with another seed: build it with the store's domain");
-    if (!all_zero(id->store_uuid, UUID_BYTES) &&
-        memcmp(id->store_uuid, m->store_uuid, UUID_BYTES) != 0)
-        return attach_mismatch(
-            a, diag, "built for another store: build it for this one, or for none");
-    if (id->name_bytes &&
-        (id->name_bytes != a->name_bytes || memcmp(id->name, a->name, id->name_bytes)))
-        return attach_mismatch(
-            a, diag,
-            "built for another segment: attach it under its own name, or "
-            "build it without one");
-    if (a->opt->binding_bytes && c->binding_bytes &&
-        (a->opt->binding_bytes != c->binding_bytes ||
-         memcmp(a->opt->binding, c->binding, a->opt->binding_bytes) != 0))
-        return attach_mismatch(
-            a, diag, "its binding differs: attach it without one, or build it anew");
-    return 0;
+        what = "built with another seed: build it with the store's domain";
+    else if (!all_zero(id->store_uuid, UUID_BYTES) &&
+             memcmp(id->store_uuid, m->store_uuid, UUID_BYTES) != 0)
+        what = "built for another store: build it for this one, or for none";
+    else if (id->name_bytes && (id->name_bytes != a->name_bytes ||
+                                memcmp(id->name, a->name, id->name_bytes) != 0))
+        what = "built for another segment: attach it under its own name, or build it "
+               "without one";
+    else if (a->opt->binding_bytes && c->binding_bytes &&
+             (a->opt->binding_bytes != c->binding_bytes ||
+              memcmp(a->opt->binding, c->binding, a->opt->binding_bytes) != 0))
+        what = "its binding differs: attach it without one, or build it anew";
+    return what ? diag_fail(a->diag, TAMIS_ERR_MISMATCH, a->path, "%s", what) : 0;
 }
 
-static int copy_file(const struct attach *a, int from, int to, uint64_t n_bytes,
-                     struct tamis_diag *diag)
+static int copy_file(const struct attach *a, int from, int to, uint64_t n_bytes)
 {
     bool unreadable;
     int rc = filter_file_copy(from, to, n_bytes, &unreadable);
     if (rc == TAMIS_ERR_DAMAGED)
-        return diag_fail(diag, rc, a->path, "shorter than its header says");
-    return rc ? diag_errno(diag, rc, a->path, "copying into the store") : 0;
+        return diag_fail(a->diag, rc, a->path, "shorter than its header says");
+    return rc ? diag_errno(a->diag, rc, a->path, "copying into the store") : 0;
 }
 
 /* Checks every page of the copy, and that the copy is what was read a moment ago. */
-static int check_copy(const struct attach *a, int fd, struct header *h,
-                      struct tamis_diag *diag)
+static int check_copy(const struct attach *a, int fd, struct header *h)
 {
     struct tamis_filter_options opt = {
         .size = sizeof opt,
@@ -373,39 +351,39 @@ static int check_copy(const struct attach *a, int fd, struct header *h,
     };
     struct tamis_filter *f;
     struct tamis_verify report;
-    int rc = filter_open_fd(fd, a->path, &opt, NULL, &f, diag);
+    int rc = filter_open_fd(fd, a->path, &opt, NULL, &f, a->diag);
     if (rc)
         return rc;
-    rc = tamis_filter_verify(f, &report, diag);
+    rc = tamis_filter_verify(f, &report, a->diag);
     tamis_filter_close(f);
     if (!rc)
-        rc = header_load(fd, true, 0, 0, a->path, h, diag);
-    return rc ? rc : check_header(a, h, diag);
+        rc = header_load(fd, true, 0, 0, a->path, h, a->diag);
+    return rc ? rc : check_header(a, h);
 }
 
-static int publish(const struct attach *a, const char *temp, const char *name, int fd,
-                   struct tamis_diag *diag)
+static int publish(const struct attach *a, const char *temp, const char *name, int fd)
 {
     int rc = io_publish(a->edit->dir.fd, temp, name, fd, false);
     if (rc == EEXIST)
-        return diag_fail(diag, TAMIS_ERR_EXISTS, a->path,
+        return diag_fail(a->diag, TAMIS_ERR_EXISTS, a->path,
                          "this very filter is in the store already");
-    return rc ? diag_errno(diag, rc, a->path, "storing the copy") : 0;
+    return rc ? diag_errno(a->diag, rc, a->path, "storing the copy") : 0;
 }
 
 static int copy_checked(const struct attach *a, int from, const char *name,
-                        struct header *h, struct tamis_diag *diag)
+                        struct header *h)
 {
     char temp[IO_TEMP_NAME_BYTES];
     int to;
     int rc = io_create_temp(a->edit->dir.fd, name, temp, &to);
     if (rc)
-        return diag_errno(diag, rc, a->edit->catalog->filters->path, "creating a file");
-    rc = copy_file(a, from, to, h->commit.committed_bytes, diag);
+        return diag_errno(a->diag, rc, a->edit->catalog->filters->path,
+                          "creating a file");
+    rc = copy_file(a, from, to, h->commit.committed_bytes);
     if (!rc)
-        rc = check_copy(a, to, h, diag);
+        rc = check_copy(a, to, h);
     if (!rc)
-        rc = publish(a, temp, name, to, diag);
+        rc = publish(a, temp, name, to);
     if (rc)
         io_discard(a->edit->dir.fd, temp, to);
     else
@@ -414,26 +392,25 @@ static int copy_checked(const struct attach *a, int from, const char *name,
 }
 
 /* Puts the copy under the name of its UUID; h is its header. */
-static int attach_copy(const struct attach *a, struct header *h,
-                       struct tamis_diag *diag)
+static int attach_copy(const struct attach *a, struct header *h)
 {
     char name[FILTER_NAME_BYTES];
     int from;
     int rc = io_open(a->path, O_RDONLY, &from);
     if (rc)
-        return diag_open(diag, rc, a->path, "opening the filter to attach");
-    rc = header_load(from, true, 0, 0, a->path, h, diag);
+        return diag_open(a->diag, rc, a->path, "opening the filter to attach");
+    rc = header_load(from, true, 0, 0, a->path, h, a->diag);
     if (!rc)
-        rc = check_header(a, h, diag);
+        rc = check_header(a, h);
     if (!rc) {
         filter_file_name(h->identity.uuid, name);
         /* Known without copying, most of the time; publish() decides. */
         if (faccessat(a->edit->dir.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            rc = diag_fail(diag, TAMIS_ERR_EXISTS, a->path,
+            rc = diag_fail(a->diag, TAMIS_ERR_EXISTS, a->path,
                            "this very filter is in the store already");
     }
     if (!rc)
-        rc = copy_checked(a, from, name, h, diag);
+        rc = copy_checked(a, from, name, h);
     close(from);
     return rc;
 }
@@ -448,9 +425,9 @@ int tamis_edit_attach(struct tamis_edit *edit, const void *name, size_t name_byt
         return rc;
     if (!path)
         return diag_fail(diag, TAMIS_ERR_RANGE, edit->catalog->path, "no file");
-    struct attach a = {edit, path, name, name_bytes, &ours};
+    struct attach a = {edit, diag, path, name, name_bytes, &ours};
     struct header h;
-    rc = attach_copy(&a, &h, diag);
+    rc = attach_copy(&a, &h);
     if (rc)
         return rc;
     struct record r = record_of_commit(&h.commit, h.identity.target_error,

@@ -116,33 +116,29 @@ static void look_at_page(struct metas_found *l, const uint8_t *page, size_t n_by
     }
 }
 
-/* The pages are as large as the file says, or as LMDB would make them here. */
-static int look_in_pages(int fd, uint8_t *buffer, size_t n_bytes, struct metas_found *l)
+/* Anywhere: of this version, it has a magic and a checksum. */
+static void look_at_bytes(struct metas_found *l, const uint8_t *bytes)
 {
-    size_t page = catalog_page_bytes(fd), got = n_bytes;
-    int rc = 0;
-    for (uint64_t at = 0; !rc && got == n_bytes; at += n_bytes) {
-        rc = io_read(fd, buffer, n_bytes, at, &got);
-        for (size_t i = 0; !rc && i + page <= got; i += page)
-            look_at_page(l, buffer + i, page, (at + i) / page);
-    }
-    return rc;
+    struct meta m;
+    if (magic_is(bytes, MAGIC_STORE) &&
+        meta_decode(bytes, META_BYTES, &m).code == VERDICT_OK && !m.ro_compat)
+        take_meta(l, &m);
 }
 
-/* Anywhere: of this version, it has a magic and a checksum. */
-static int look_in_bytes(int fd, uint8_t *buffer, size_t n_bytes, struct metas_found *l)
+/* In pages, which are as large as the file says, or as LMDB would make them here; page
+ * 0: from each byte on. */
+static int look_in(int fd, uint8_t *buffer, size_t n_bytes, size_t page,
+                   struct metas_found *l)
 {
-    size_t got = n_bytes;
+    size_t some = page ? page : META_BYTES, step = page ? page : 1, got = n_bytes;
     int rc = 0;
-    for (uint64_t at = 0; !rc && got == n_bytes; at += got - META_BYTES + 1) {
+    for (uint64_t at = 0; !rc && got == n_bytes; at += got - some + step) {
         rc = io_read(fd, buffer, n_bytes, at, &got);
-        for (size_t i = 0; !rc && i + META_BYTES <= got; i++) {
-            struct meta m;
-            if (magic_is(buffer + i, MAGIC_STORE) &&
-                meta_decode(buffer + i, META_BYTES, &m).code == VERDICT_OK &&
-                !m.ro_compat)
-                take_meta(l, &m);
-        }
+        for (size_t i = 0; !rc && i + some <= got; i += step)
+            if (page)
+                look_at_page(l, buffer + i, page, (at + i) / page);
+            else
+                look_at_bytes(l, buffer + i);
     }
     return rc;
 }
@@ -258,9 +254,10 @@ int repair_find_meta(struct repair *r)
     if (!rc) {
         enum { BUFFER_BYTES = 1 << 16 };
         uint8_t *buffer = malloc(BUFFER_BYTES);
-        rc = buffer ? look_in_pages(fd, buffer, BUFFER_BYTES, &left) : ENOMEM;
+        rc = buffer ? look_in(fd, buffer, BUFFER_BYTES, catalog_page_bytes(fd), &left)
+                    : ENOMEM;
         if (!rc && !left.any && !left.newer)
-            rc = look_in_bytes(fd, buffer, BUFFER_BYTES, &left);
+            rc = look_in(fd, buffer, BUFFER_BYTES, 0, &left);
         free(buffer);
         close(fd);
     }

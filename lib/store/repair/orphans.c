@@ -12,11 +12,11 @@ void repair_forget_records(struct repair *r)
     repair_forget_shared(r);
 }
 
-static int read_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int read_in(struct catalog_txn *t, void *ctx)
 {
     struct repair *r = ctx;
     repair_forget_records(r);
-    int rc = catalog_each(t, repair_add_segment, r, diag);
+    int rc = catalog_each(t, repair_add_segment, r);
     return rc ? rc : repair_read_shared(t, r);
 }
 

@@ -136,10 +136,12 @@ static void note_known_columns(struct confirm *c, struct listed *p)
     struct facts col;
     bool has;
     uint32_t n = listed_open(&c->list, p) == 0 ? p->now.n_columns : 0;
+    c->txn->diag = NULL; /* columns that cannot be read are told elsewhere */
     for (uint32_t i = 0; i < n; i++)
-        if (listed_has(&c->list, p, i, &has, NULL) == 0 && has &&
+        if (listed_has(&c->list, p, i, &has) == 0 && has &&
             pack_describe(p->open->filter, i, true, &col) == 0)
             note_known(c, col.disk.uuid);
+    c->txn->diag = c->r.diag;
 }
 
 static int compare_uuid(void *ctx, struct piece name, struct piece value)
@@ -175,7 +177,7 @@ static int check_nameless(struct confirm *c)
     if (rc)
         return diag_errno(c->r.diag, rc, c->r.path, "looking into quarantine/");
     if (c->by_uuid.n)
-        rc = catalog_each(c->txn, compare_uuid, c, c->r.diag);
+        rc = catalog_each(c->txn, compare_uuid, c);
     for (size_t i = 0; c->by_uuid.n && !rc && i < c->list.n; i++)
         note_known_columns(c, &c->list.all[i]);
     for (size_t i = 0; i < c->n_aside && !rc; i++) {
@@ -193,7 +195,7 @@ static int confirm_check_named(struct confirm *c, const struct quarantined *q)
 {
     const struct repair_segment s = {.name = identity_name(&q->identity)};
     struct found f;
-    int rc = listings_lookup(&c->list, s.name, &f, c->r.diag);
+    int rc = listings_lookup(&c->list, s.name, &f);
     if (!rc || rc > 0 || rc == TAMIS_ERR_CATALOG)
         return rc; /* whatever its record says: it is listed */
     diag_clear(c->r.diag);
@@ -228,7 +230,7 @@ static int bury_anew(struct confirm *c, struct listed *p)
 {
     uint8_t *bits;
     const struct filters_dir *dir = c->txn->catalog->filters;
-    int rc = listed_unused(&c->list, p, &bits, c->r.diag);
+    int rc = listed_unused(&c->list, p, &bits);
     if (rc)
         return rc;
     rc = dead_create(dir->fd, p->uuid, p->now.table_digest, p->now.n_columns, bits,
@@ -304,7 +306,7 @@ static int confirm_pack(struct confirm *c, struct listed *p)
         repair_note(&c->r, 0, true, NULL, file,
                     "the pack is lost: its segments are listed, and nobody can tell "
                     "their names");
-    return c->opt.force ? listings_put(&c->list, p->uuid, 0, 0, NULL, c->r.diag) : 0;
+    return c->opt.force ? listings_put(&c->list, p->uuid, 0, 0, NULL) : 0;
 }
 
 /* ERR_MISMATCH: some do not agree. */
@@ -313,7 +315,7 @@ static int confirm_packs(struct confirm *c)
     char file[FILTER_NAME_BYTES];
     struct listings *l = &c->list;
     size_t n = l->n;
-    int rc = listings_note_named(l, c->r.diag);
+    int rc = listings_note_named(l);
     c->unsure = l->n_unread || l->unknown;
     c->waits = NULL;
     if (!rc && (l->strange || (l->astray && !c->opt.force)))
@@ -331,7 +333,7 @@ static int confirm_packs(struct confirm *c)
                          "confirm with force, if repair leaves it alone",
                          file);
     }
-    return rc ? rc : listings_write(l, c->r.diag);
+    return rc ? rc : listings_write(l);
 }
 
 /* After the transaction: notes what went off the list. */
@@ -391,7 +393,7 @@ static int drop_astray(struct confirm *c)
 {
     struct repair *r = &c->r;
     struct record record;
-    int rc = catalog_each(c->txn, find_astray, c, c->r.diag);
+    int rc = catalog_each(c->txn, find_astray, c);
     if (rc == TAMIS_ERR_VERSION)
         diag_fail(c->r.diag, rc, c->r.path,
                   "a record of a newer tamis names a file that is not on the list: "
@@ -400,7 +402,7 @@ static int drop_astray(struct confirm *c)
         struct repair_segment *s = &r->segments[i];
         repair_record(s, &record);
         drop_column(s, &record);
-        rc = catalog_replace(c->txn, s->name, s->value, c->r.diag);
+        rc = catalog_replace(c->txn, s->name, s->value);
     }
     repair_forget_records(r);
     return rc;
@@ -411,7 +413,7 @@ static int drop_astray(struct confirm *c)
  * later and finds that the catalog has changed. Tombstones are made for files of this
  * list only. Their files stay: repair and a sweep remove other files only, and a sweep
  * is in a write transaction, too. */
-static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int confirm_in(struct catalog_txn *t, void *ctx)
 {
     struct confirm *c = ctx;
     c->txn = t;
@@ -419,9 +421,9 @@ static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     names_clear(&c->by_uuid);
     repair_forget(&c->r);
     listings_free(&c->list);
-    int rc = catalog_meta(t, &c->r.meta, diag);
+    int rc = catalog_meta(t, &c->r.meta);
     if (!rc)
-        rc = listings_load(&c->list, t, diag);
+        rc = listings_load(&c->list, t);
     if (rc)
         return rc;
     rc = each_aside(&c->r, t->catalog->turn.fd, check_one, c);
@@ -435,12 +437,12 @@ static int confirm_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
     if (rc || (c->r.meta.complete && !c->n_unlisted))
         return rc; /* what lies there is told, and no more */
     if (refused)
-        return diag_fail(diag, TAMIS_ERR_MISMATCH, c->r.path,
+        return diag_fail(t->diag, TAMIS_ERR_MISMATCH, c->r.path,
                          "quarantine/ has filters of segments that are not listed "
                          "(%llu), or that nobody can tell (%llu)",
                          (unsigned long long)c->n_missing,
                          (unsigned long long)c->n_unknown);
-    return catalog_set_complete(t, !c->n_unlisted, diag);
+    return catalog_set_complete(t, !c->n_unlisted);
 }
 
 int tamis_store_confirm(struct tamis_store *store,

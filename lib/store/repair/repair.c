@@ -175,7 +175,7 @@ static int check_unchanged(struct catalog_txn *t, const struct repair *r,
                            const struct repair_segment *s)
 {
     struct piece now;
-    int rc = catalog_get(t, s->name, &now, r->diag);
+    int rc = catalog_get(t, s->name, &now);
     if (rc && rc != TAMIS_ERR_NO_SEGMENT)
         return rc;
     diag_clear(r->diag);
@@ -188,18 +188,18 @@ static int check_unchanged(struct catalog_txn *t, const struct repair *r,
 }
 
 /* Changes the catalog, or fills a new one. */
-static int change_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int change_in(struct catalog_txn *t, void *ctx)
 {
     struct repair *r = ctx;
     bool is_new = !r->store;
-    int rc = r->doubtful && !is_new ? catalog_set_complete(t, false, diag) : 0;
+    int rc = r->doubtful && !is_new ? catalog_set_complete(t, false) : 0;
     for (size_t i = 0; i < r->n_segments && !rc; i++) {
         const struct repair_segment *s = &r->segments[i];
         if (!s->changed && !is_new)
             continue;
         rc = is_new ? 0 : check_unchanged(t, r, s);
         if (!rc)
-            rc = catalog_replace(t, s->name, s->value, diag);
+            rc = catalog_replace(t, s->name, s->value);
     }
     return rc ? rc : repair_write_shared(r, t, is_new);
 }
@@ -288,8 +288,8 @@ static int hold_edits(struct repair *r)
         return rc;
     r->store->locked = true;
     return c->read_only
-               ? catalog_read(c, catalog_read_meta, &r->meta, r->diag)
-               : catalog_write(c, &wait, 0, catalog_read_meta, &r->meta, NULL, r->diag);
+               ? catalog_read(c, catalog_meta, &r->meta, r->diag)
+               : catalog_write(c, &wait, 0, catalog_meta, &r->meta, NULL, r->diag);
 }
 
 static int open_live(struct repair *r)
@@ -363,7 +363,7 @@ static int salvage_records(struct repair *r, bool *have)
     rc = repair_read_records(c, r);
     *have = rc == 0;
     if (!rc)
-        rc = catalog_read(c, catalog_read_meta, &m, r->diag);
+        rc = catalog_read(c, catalog_meta, &m, r->diag);
     if (!rc && !r->strange)
         rc = diag_fail(r->diag, TAMIS_ERR_BUSY, r->path,
                        "the catalog is good now: repair again");

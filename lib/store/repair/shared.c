@@ -86,11 +86,11 @@ static int read_pack(struct repair *r, struct listed *from, bool only_newer)
 int repair_read_shared(struct catalog_txn *t, struct repair *r)
 {
     struct listings l;
-    int rc = listings_load(&l, t, r->diag);
+    int rc = listings_load(&l, t);
     if (rc)
         return rc;
     r->strange = l.strange;
-    rc = listings_note_named(&l, r->diag);
+    rc = listings_note_named(&l);
     for (size_t i = 0; i < l.n && !rc; i++)
         rc = read_pack(r, &l.all[i], l.n_missing <= l.n_newer);
     listings_free(&l);
@@ -649,7 +649,7 @@ static bool has_changed(const struct shared_file *p, const struct listed *now)
 int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all)
 {
     struct listings l;
-    int rc = listings_load(&l, t, r->diag);
+    int rc = listings_load(&l, t);
     if (rc)
         return rc;
     for (size_t i = 0; i < r->n_shared && !rc; i++) {
@@ -658,13 +658,12 @@ int repair_write_shared(struct repair *r, struct catalog_txn *t, bool all)
             rc = diag_fail(r->diag, TAMIS_ERR_BUSY, r->path,
                            "a pack's list changed while it was repaired: repair again");
         else if (p->has.bits && (p->write || all))
-            rc = listings_put(&l, p->has.uuid, p->digest, p->n_columns, p->has.bits,
-                              r->diag);
+            rc = listings_put(&l, p->has.uuid, p->digest, p->n_columns, p->has.bits);
     }
     if (!rc)
-        rc = listings_put_names(&l, r->diag);
+        rc = listings_put_names(&l);
     if (!rc)
-        rc = listings_write(&l, r->diag);
+        rc = listings_write(&l);
     listings_free(&l);
     return rc;
 }

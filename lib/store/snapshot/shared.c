@@ -82,8 +82,7 @@ static int view_take(struct tamis_snapshot *s, struct listed *p, struct shared_v
 }
 
 /* Counts the columns that the entries' records name. */
-static int count_named(struct tamis_snapshot *s, struct listings *l,
-                       struct tamis_diag *diag)
+static int count_named(struct tamis_snapshot *s, struct listings *l)
 {
     int rc = 0;
     for (size_t i = 0; i < s->n_loose && !rc; i++) {
@@ -98,8 +97,8 @@ static int count_named(struct tamis_snapshot *s, struct listings *l,
         rc = listings_count(l, entry_name(e), part, n);
     }
     if (rc)
-        return diag_errno(diag, rc, NULL, "taking a snapshot");
-    rc = listings_agree(l, diag);
+        return diag_errno(l->txn->diag, rc, NULL, "taking a snapshot");
+    rc = listings_agree(l);
     s->complete &= !l->strange && !l->astray;
     return rc;
 }
@@ -121,11 +120,11 @@ static int number_columns(struct tamis_snapshot *s)
 }
 
 int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
-                struct catalog_txn *t, struct tamis_diag *diag)
+                struct catalog_txn *t)
 {
     struct shared_files *p = &s->shared;
     struct listings l;
-    int rc = listings_load(&l, t, diag);
+    int rc = listings_load(&l, t);
     if (rc)
         return rc;
     open_packs_forget(t->catalog, &l);
@@ -141,7 +140,7 @@ int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
         }
     }
     if (!rc)
-        rc = count_named(s, &l, diag);
+        rc = count_named(s, &l);
     for (; p->views && p->n < l.n; p->n++) {
         int err = view_take(s, &l.all[p->n], &p->views[p->n]);
         rc = rc ? rc : err;
@@ -150,11 +149,11 @@ int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
     if (!rc)
         rc = number_columns(s);
     if (rc == TAMIS_ERR_TOO_LARGE)
-        return diag_fail(diag, rc, t->catalog->path,
+        return diag_fail(t->diag, rc, t->catalog->path,
                          "packs have more than %u columns together, dropped ones, too: "
                          "pack the store anew, or part it",
                          (1U << NUMBER_BITS) - 1);
-    return rc == ENOMEM ? diag_errno(diag, rc, t->catalog->path, "taking a snapshot")
+    return rc == ENOMEM ? diag_errno(t->diag, rc, t->catalog->path, "taking a snapshot")
                         : rc;
 }
 

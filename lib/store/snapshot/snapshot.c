@@ -122,19 +122,19 @@ static int load_entry(void *ctx, struct piece name, struct piece value)
     return add_entry(l->snapshot, e, &l->max);
 }
 
-static int load_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int load_in(struct catalog_txn *t, void *ctx)
 {
     struct loading *l = ctx;
     struct meta m;
     snapshot_clear(l->snapshot);
     l->max = l->next = 0;
-    int rc = catalog_meta(t, &m, diag);
+    int rc = catalog_meta(t, &m);
     if (rc)
         return rc;
     l->snapshot->complete = m.complete;
     l->snapshot->number = catalog_txn_number(t);
-    rc = catalog_each(t, load_entry, l, diag);
-    return rc ? rc : shared_read(l->snapshot, l->previous, t, diag);
+    rc = catalog_each(t, load_entry, l);
+    return rc ? rc : shared_read(l->snapshot, l->previous, t);
 }
 
 /* ---- the order ---- */

@@ -186,7 +186,7 @@ struct shared_files {
  * `previous` has and that are the same still, it shares. Sets s->complete to false if
  * something does not agree. */
 int shared_read(struct tamis_snapshot *s, const struct tamis_snapshot *previous,
-                struct catalog_txn *t, struct tamis_diag *diag);
+                struct catalog_txn *t);
 /* Opens the packs, and reads their tombstones: after the list (R18). Packs that cannot
  * be used are no failure. `fresh`: see open_pack_get(). ENOMEM. */
 int shared_open(struct tamis_snapshot *s, struct catalog *c, bool fresh);

@@ -122,7 +122,7 @@ int stats_join(struct tamis_snapshot *s)
             l->live->to_live = &s->next_live;
         l->live = s;
     }
-    ledger_unlock(l);
+    pthread_mutex_unlock(&l->lock);
     return rc;
 }
 
@@ -172,7 +172,7 @@ void stats_leave(struct tamis_snapshot *s)
         for (size_t i = 0; i < s->shared.n; i++)
             fold_view(s, &s->shared.views[i]);
     }
-    ledger_unlock(s->ledger);
+    pthread_mutex_unlock(&s->ledger->lock);
 }
 
 /* ---- the public calls ---- */
@@ -190,7 +190,7 @@ int tamis_store_count(struct tamis_store *store, int on, struct tamis_diag *diag
             rc = stats_begin(s);
         else
             atomic_store(&s->counts.on, false);
-    ledger_unlock(l);
+    pthread_mutex_unlock(&l->lock);
     return rc ? diag_errno(diag, rc, store->catalog->path, "counting probes") : 0;
 }
 
@@ -209,7 +209,7 @@ int tamis_snapshot_stats(struct tamis_snapshot *snapshot, int of_store,
         *out = l->gone;
         for (struct tamis_snapshot *live = l->live; live; live = live->next_live)
             add_snapshot(out, live);
-        ledger_unlock(l);
+        pthread_mutex_unlock(&l->lock);
         add_pages(out, &l->pages);
     } else {
         add_snapshot(out, s);
@@ -242,7 +242,7 @@ static void sum_segment(struct tamis_snapshot *s, size_t index, struct segment_s
     }
     const void *t = kept_sum(s, index, sum);
     if (!t || tamis_snapshot_segment(s, index, &info) != 0) { /* nobody has counted */
-        ledger_unlock(s->ledger);
+        pthread_mutex_unlock(&s->ledger->lock);
         return;
     }
     for (struct tamis_snapshot *live = s->ledger->live; live; live = live->next_live) {
@@ -250,7 +250,7 @@ static void sum_segment(struct tamis_snapshot *s, size_t index, struct segment_s
         if (at < live->n)
             add_segment(sum, live, at);
     }
-    ledger_unlock(s->ledger);
+    pthread_mutex_unlock(&s->ledger->lock);
 }
 
 int tamis_snapshot_segment_stats(struct tamis_snapshot *snapshot, size_t index,

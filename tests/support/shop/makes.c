@@ -53,7 +53,7 @@ CHANGE(texts)
     BUILDER b = builder_in(e, name_at(s, 1), NULL);
     for (int i = 2; i < s->n; i++) {
         const char *text = s->word[i];
-        struct tamis_domain d = builder_domain(b);
+        struct tamis_domain d = builder_facts(b).domain;
         if (s->word[0][0] == 'h')
             text = key_text(number_at(s, i));
         uint64_t hash = tamis_key_of(&d, text, strlen(text)).hash;
@@ -604,22 +604,22 @@ struct value {
 };
 
 /* A listed column gets a record of its own in the place of its bit. */
-static int replace_value(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int replace_value(struct catalog_txn *t, void *ctx)
 {
     const struct value *v = ctx;
     struct listings l;
     struct found f;
-    OK(listings_load(&l, t, diag));
+    OK(listings_load(&l, t));
     struct piece name = piece_of(v->name);
-    int rc = listings_lookup(&l, name, &f, diag);
+    int rc = listings_lookup(&l, name, &f);
     if (!rc && !f.value.at) {
         uint32_t column = le32_get(f.column.disk.column);
-        OK(listed_set(&l, f.pack, column, false, diag));
-        OK(listed_name(&l, f.pack, name, column, true, diag));
-        OK(listings_write(&l, diag));
+        OK(listed_set(&l, f.pack, column, false));
+        OK(listed_name(&l, f.pack, name, column, true));
+        OK(listings_write(&l));
     }
     listings_free(&l);
-    return catalog_replace(t, name, (struct piece){v->bytes, v->n}, diag);
+    return catalog_replace(t, name, (struct piece){v->bytes, v->n});
 }
 
 static void put_value(const char *name, const uint8_t *value, size_t n)
@@ -748,17 +748,17 @@ HARM(noise_meta)
     poke_catalog(shop.dir, "meta", "store", noise, sizeof noise);
 }
 
-static int mark_in(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int mark_in(struct catalog_txn *t, void *ctx)
 {
     struct piece value;
     uint8_t bytes[META_BYTES];
-    OK(catalog_meta_value(t, &value, diag));
+    OK(catalog_meta_value(t, &value));
     memcpy(bytes, value.at, value.n);
     value.at = bytes;
     bytes[*(const size_t *)ctx + 5] |= 1;
     bytes[offsetof(struct meta_disk, unused)] = 77;
     checksum_set(bytes, value.n, 0);
-    return catalog_put_in(t, CATALOG_META, piece_of("store"), value, diag);
+    return catalog_put_in(t, CATALOG_META, piece_of("store"), value);
 }
 
 /* mark_meta compat|ro_compat|incompat: as a newer version, in another process, marks a

@@ -45,7 +45,7 @@ threaded_builder_of(double error, size_t n, uint32_t n_threads, uint64_t memory_
         BUILDER_AS(.domain = &domain, .error = error, .memory_limit = memory_limit,
                    .spool_dir = test_dir, .n_threads = n_threads);
     OK(tamis_builder_add_hashes(b, domain.tag, keys, n));
-    IS(builder_n_keys(b), n);
+    IS(builder_facts(b).n_keys, n);
     return b;
 }
 

@@ -36,7 +36,7 @@ TEST_WITH(repeatable, faults_off, test_keys_by_the_batch)
     }
     OK(tamis_builder_add_keys(many, NULL, 0));
     IS(tamis_builder_add_keys(many, NULL, 3), TAMIS_ERR_RANGE);
-    IS(builder_n_keys(one), builder_n_keys(many));
+    IS(builder_facts(one).n_keys, builder_facts(many).n_keys);
     assert_memory_equal(builder_facts(one).range, builder_facts(many).range,
                         sizeof(struct key_range));
     finish(one, path_of("one by one"));
@@ -60,7 +60,7 @@ TEST_WITH_FAULTS(test_spool_failures_stick)
         IS(diag.os_errno, ENOSPC);
     }
     BUILDER b = BUILDER_AS(.memory_limit = 4096, .spool_dir = path_of("nowhere"));
-    IS(tamis_builder_add_hashes(b, builder_domain(b).tag, keys, 10000), ENOENT);
+    IS(tamis_builder_add_hashes(b, builder_facts(b).domain.tag, keys, 10000), ENOENT);
     IS(count_files(test_dir), n_files);
 }
 
@@ -140,10 +140,10 @@ TEST(test_hashes_alone_in_a_batch)
     struct tamis_builder *b = new_builder(1e-8, 0);
     /* Taken for the empty key it would be lost. */
     OK(tamis_builder_add_keys(b, batch, 2));
-    IS(builder_n_keys(b), 2);
+    IS(builder_facts(b).n_keys, 2);
     assert_false(builder_facts(b).range->known);
     IS(tamis_builder_add_keys(b, batch, 3), TAMIS_ERR_MISMATCH);
-    IS(builder_n_keys(b), 2);
+    IS(builder_facts(b).n_keys, 2);
     batch[2] = (struct tamis_key){0}; /* no key's hash, and not the empty key */
     IS(tamis_builder_add_keys(b, batch + 2, 1), TAMIS_ERR_MISMATCH);
     batch[2] = tamis_key_of(&domain, NULL, 0);
@@ -162,10 +162,10 @@ TEST(test_foreign_hashes_are_refused)
     IS(tamis_builder_add_hashes(b, 0, keys, 10), TAMIS_ERR_MISMATCH);
     IS(tamis_builder_add_hashes(b, domain.tag, NULL, 10), TAMIS_ERR_RANGE);
     OK(tamis_builder_add_hashes(b, domain.tag, NULL, 0));
-    IS(builder_n_keys(b), 0);
+    IS(builder_facts(b).n_keys, 0);
     /* Refused, not failed. */
     OK(tamis_builder_add_hashes(b, domain.tag, keys, 10));
-    IS(builder_n_keys(b), 10);
+    IS(builder_facts(b).n_keys, 10);
 }
 
 TEST(test_duplicates_in_a_run_count_once)
@@ -174,14 +174,14 @@ TEST(test_duplicates_in_a_run_count_once)
     const uint64_t mixed[] = {7, 7, 8, 7};
     for (int i = 0; i < 100; i++)
         OK(tamis_builder_add_key(b, "same", 4));
-    IS(builder_n_keys(b), 1);
+    IS(builder_facts(b).n_keys, 1);
     OK(tamis_builder_add_hashes(b, domain.tag, mixed, 4));
-    IS(builder_n_keys(b), 4); /* same, 7, 8, 7 */
+    IS(builder_facts(b).n_keys, 4); /* same, 7, 8, 7 */
     tamis_builder_free(b);
     /* A hash of 0 as the first is not taken for a repetition. */
     b = new_builder(0.01, 0);
     OK(tamis_builder_add_hashes(b, domain.tag, &(uint64_t){0}, 1));
-    IS(builder_n_keys(b), 1);
+    IS(builder_facts(b).n_keys, 1);
 }
 
 TEST(test_options_are_checked)

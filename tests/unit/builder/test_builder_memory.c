@@ -23,7 +23,7 @@ struct build {
 static void add_many(struct tamis_builder *b, uint64_t n)
 {
     static uint64_t some[4096];
-    uint64_t tag = builder_domain(b).tag;
+    uint64_t tag = builder_facts(b).domain.tag;
     for (uint64_t left = n; left > 0;) {
         size_t now = left < 4096 ? (size_t)left : 4096;
         random_hashes(some, now);

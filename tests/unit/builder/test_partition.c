@@ -302,7 +302,7 @@ TEST(test_writes_are_large_and_in_order)
         random_hashes(hashes, MOST_HASHES);
         OK(tamis_builder_add_hashes(b, domain.tag, hashes, MOST_HASHES));
     }
-    tamis_plan_filter(builder_n_keys(b), 1e-8, NULL, &plan);
+    tamis_plan_filter(builder_facts(b).n_keys, 1e-8, NULL, &plan);
     io_calls.pwrite = sequential_pwrite;
     OK(tamis_builder_finish(b, path_of("large"), NULL, NULL, NULL));
     io_calls.pwrite = pwrite;

@@ -25,7 +25,8 @@ TEST_IN_DIR(test_nobody_writes_there)
         assert_null(w);
         writer_refused(path_of("there"), TAMIS_ERR_NETWORK);
         BUILDER b = builder_made(NULL);
-        OK(tamis_builder_add_hashes(b, builder_domain(b).tag, &(uint64_t){42}, 1));
+        OK(tamis_builder_add_hashes(b, builder_facts(b).domain.tag, &(uint64_t){42},
+                                    1));
         IS(tamis_builder_finish(b, path_of("new"), NULL, NULL, &diag),
            TAMIS_ERR_NETWORK);
         IS(diag.code, TAMIS_ERR_NETWORK);

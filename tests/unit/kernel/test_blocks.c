@@ -128,7 +128,7 @@ static void measure(uint64_t n, double error)
     struct tamis_key keys[MOST_KEYS];
     struct tamis_plan plan;
     uint64_t n_hits = 0, n_sets = 0, n_asked = 0;
-    OK(plan_of_blocks(n, error, &plan));
+    OK(plan_of_bloom(n, error, false, &plan));
     struct tamis_blocks b = blocks_of(plan.lanes, plan.words, plan.n_blocks);
     assert_true(plan.bits_bytes <= sizeof bits);
     const uint64_t enough = by_form(600, 2000), most = by_form(1000000, 8000000);
@@ -180,7 +180,7 @@ TEST(plans_are_the_smallest)
     struct tamis_plan p;
     for (size_t e = 0; e < N_OF(errors); e++)
         for (uint64_t n = 0; n <= 300; n += 1 + n / 10) {
-            OK(plan_of_blocks(n, errors[e], &p));
+            OK(plan_of_bloom(n, errors[e], false, &p));
             assert_true(p.error <= errors[e]);
             IS(p.bits_bytes, p.lanes * p.n_blocks * 64);
             IS(p.file_bytes, 0);
@@ -189,14 +189,14 @@ TEST(plans_are_the_smallest)
             for (uint64_t less = 1; (double)less * 1.04 < (double)total; less++)
                 assert_true(best_of(less, n) > errors[e]);
         }
-    OK(plan_of_blocks(53, 0.01, &p));
+    OK(plan_of_bloom(53, 0.01, false, &p));
     IS(p.bits_bytes, 64);
-    OK(plan_of_blocks(54, 0.01, &p));
+    OK(plan_of_bloom(54, 0.01, false, &p));
     IS(p.bits_bytes, 128);
-    IS(plan_of_blocks(54, 0.51, &p), TAMIS_ERR_RANGE);
-    IS(plan_of_blocks(54, 9e-9, &p), TAMIS_ERR_RANGE);
+    IS(plan_of_bloom(54, 0.51, false, &p), TAMIS_ERR_RANGE);
+    IS(plan_of_bloom(54, 9e-9, false, &p), TAMIS_ERR_RANGE);
     IS(p.n_blocks, 0);
-    IS(plan_of_blocks(UINT64_C(1) << 50, 0.01, &p), TAMIS_ERR_TOO_LARGE);
+    IS(plan_of_bloom(UINT64_C(1) << 50, 0.01, false, &p), TAMIS_ERR_TOO_LARGE);
 }
 
 static void check_unsure(const struct tamis_blocks *b, const void *bits, size_t n,

@@ -179,7 +179,7 @@ TEST_WITH(repeatable, faults_off, test_same_filter)
     for (size_t i = 0; i < N_OF(errors); i++) {
         struct tamis_builder *b = new_builder(errors[i], i ? 1 << 20 : 0);
         OK(builder_add_list(b, list, NULL));
-        IS(builder_n_keys(b), 300000);
+        IS(builder_facts(b).n_keys, 300000);
         finish(b, path_of("listed"));
         finish(builder_of(errors[i], 300000), path_of("hashed"));
         assert_same_file(path_of("listed"), path_of("hashed"));
@@ -198,7 +198,7 @@ TEST_WITH_FAULTS(test_not_from_these)
     IS(builder_add_list(b, lists[0], &diag), TAMIS_ERR_UNFIT);
     assert_non_null(strstr(diag.what, "63 bits"));
     IS(builder_add_list(b, lists[1], &diag), TAMIS_ERR_MISMATCH);
-    IS(builder_n_keys(b), 0);
+    IS(builder_facts(b).n_keys, 0);
     finish(b, path_of("none")); /* as if nothing had been asked */
 }
 

@@ -247,21 +247,6 @@ static void entry_is(const struct facts *col, size_t i)
     IS(b->geometry.n_blocks % own_blocks, 0);
 }
 
-struct listed {
-    uint32_t n, stop; /* 0: not before the end */
-    struct facts before;
-};
-
-static int check_column(void *ctx, const struct facts *col)
-{
-    struct listed *l = ctx;
-    entry_is(col, plan.order[le32_get(col->disk.column)]);
-    assert_true(l->n == 0 ||
-                name_compare(column_name(&l->before), column_name(col)) < 0);
-    l->before = *col;
-    return ++l->n == l->stop ? 42 : 0;
-}
-
 /* Gives most names n_more equal first bytes, which pages of names must have, too. So a
  * guide's eight bytes tell no names apart. */
 static void lengthen_names(size_t n_more)
@@ -355,7 +340,7 @@ static uint64_t pages_read(size_t i, bool by_name)
     return filter_page_counts(f)->n_checked - before;
 }
 
-/* Tables of one page, and of levels, are listed in the order of names. None of their
+/* Tables of one page, and of levels, are found right by a verify. None of their
  * pages is believed unchecked, and one of each level is enough to find a column. */
 TEST(columns_are_found)
 {
@@ -375,11 +360,6 @@ TEST(columns_are_found)
         verified(f);
         IS(levels_of(&table, "pack"), cases[i].levels);
         IS(entries_are_found(f), 0);
-        struct listed all = {.n = 0}, some_of_them = {.stop = 1};
-        IS(pack_each_column(f, check_column, &all), 0);
-        IS(all.n, n_sources);
-        IS(pack_each_column(f, check_column, &some_of_them), 42);
-        IS(some_of_them.n, 1);
         strangers_are_not(f);
         tamis_filter_close(f);
         for (size_t k = 0; k < n_sources; k += 1 + n_sources / 5) {
@@ -425,12 +405,6 @@ TEST(as_many_pages_are_written_as_were_counted)
         assert_int_not_equal(access(path_of("pack"), F_OK), 0);
     }
     forget_sources();
-}
-
-static int stop_at_third(void *ctx, const struct facts *col)
-{
-    uint32_t *n = ctx;
-    return ++*n == 3 ? 42 : 0;
 }
 
 /* As a filter it answers for all columns together. */
@@ -546,21 +520,19 @@ TEST(without_its_bands_all_is_damaged)
     IS(n, 0);
     IS(why_of(f, h), TAMIS_DAMAGED);
     IS(tamis_filter_probe_batch(f, filter_domain(f).tag, &h, 1, absent, NULL), 0);
-    IS(pack_each_column(f, stop_at_third, &n), TAMIS_ERR_DAMAGED);
+    IS(pack_describe(f, 0, true, &(struct facts){.place = 0}), TAMIS_ERR_DAMAGED);
     forget_pack(f);
 }
 
 TEST(a_damaged_table_of_columns_is_told)
 {
-    uint32_t n = 0;
     add_mixed(10);
     struct tamis_filter *f = pack_sources("pack", NULL);
     struct tamis_stage_info s = filter_info(f).stages[PACK_COLUMNS];
     tamis_filter_close(f);
     file_poke(path_of("pack"), s.offset + 3, "x", 1);
     f = open_filter(path_of("pack"));
-    IS(pack_each_column(f, stop_at_third, &n), TAMIS_ERR_DAMAGED);
-    IS(n, 0);
+    IS(pack_describe(f, 0, true, &(struct facts){.place = 0}), TAMIS_ERR_DAMAGED);
     /* Probes do not read it. */
     for (size_t i = 0; i < n_sources; i++) {
         const struct band *b = band_of_source(i);

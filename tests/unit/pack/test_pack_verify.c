@@ -102,35 +102,29 @@ HURT(behind_the_digests, bytes[stages[PACK_ROWS].digests_offset + PAGE_BYTES - 1
 static const struct {
     void (*hurt)(void);
     size_t stage; /* that has the page */
-    int listed;   /* pack_each_column() */
 } cases[] = {
-    {lanes, PACK_BANDS, TAMIS_ERR_DAMAGED},
-    {no_blocks, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
-    {one_name, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
-    {order_in_a_page, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
-    {order_of_pages, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
-    {page_named_too_low, PACK_COLUMNS, 0},
-    {page_named_too_high, PACK_COLUMNS, 0},
-    {first_page_has_a_name, PACK_COLUMNS, 0},
-    {a_level_is_left_out, PACK_COLUMNS, 0},
-    {another_child, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
-    {entries_above, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
-    {behind_the_items, PACK_COLUMNS, 0},
-    {another_column, PACK_COLUMNS, 0},
-    {another_place, PACK_COLUMNS, 0},
-    {no_such_column, PACK_COLUMNS, TAMIS_ERR_DAMAGED},
-    {false_repeats, PACK_COLUMNS, 0},
-    {a_bit_of_one_block, PACK_COLUMNS, 0},
-    {beyond_the_last_column, PACK_ROWS, 0},
-    {a_page_too_many, PACK_COLUMNS, 0},
-    {behind_the_bands, PACK_BANDS, 0},
-    {behind_the_digests, PACK_ROWS, 0},
+    {lanes, PACK_BANDS},
+    {no_blocks, PACK_COLUMNS},
+    {one_name, PACK_COLUMNS},
+    {order_in_a_page, PACK_COLUMNS},
+    {order_of_pages, PACK_COLUMNS},
+    {page_named_too_low, PACK_COLUMNS},
+    {page_named_too_high, PACK_COLUMNS},
+    {first_page_has_a_name, PACK_COLUMNS},
+    {a_level_is_left_out, PACK_COLUMNS},
+    {another_child, PACK_COLUMNS},
+    {entries_above, PACK_COLUMNS},
+    {behind_the_items, PACK_COLUMNS},
+    {another_column, PACK_COLUMNS},
+    {another_place, PACK_COLUMNS},
+    {no_such_column, PACK_COLUMNS},
+    {false_repeats, PACK_COLUMNS},
+    {a_bit_of_one_block, PACK_COLUMNS},
+    {beyond_the_last_column, PACK_ROWS},
+    {a_page_too_many, PACK_COLUMNS},
+    {behind_the_bands, PACK_BANDS},
+    {behind_the_digests, PACK_ROWS},
 };
-
-static int any_column(void *ctx, const struct facts *col)
-{
-    return 0;
-}
 
 /* No column is described by another's entry. */
 static void columns_are_their_own(struct tamis_filter *f)
@@ -151,7 +145,6 @@ static void check_case(size_t i, const uint8_t *good, size_t n_bytes)
     file_write(path_of("crafted"), bytes, n_bytes + n_more);
     reseal_file("crafted");
     FILTER f = open_filter(path_of("crafted"));
-    IS(pack_each_column(f, any_column, NULL), cases[i].listed);
     columns_are_their_own(f);
     IS(tamis_filter_verify(f, &report, NULL), TAMIS_ERR_DAMAGED);
     IS(report.n_damaged, 1);

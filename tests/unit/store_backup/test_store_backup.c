@@ -98,27 +98,27 @@ TEST_OF_SCENES(what_serves_nobody_is_left_out)
 static uint8_t strange_record[RECORD_MAX_BYTES];
 static size_t strange_bytes;
 
-static int make_strange(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int make_strange(struct catalog_txn *t, void *ctx)
 {
     struct piece value;
-    OK(catalog_get(t, piece_of("a"), &value, diag));
+    OK(catalog_get(t, piece_of("a"), &value));
     memcpy(strange_record, value.at, strange_bytes = value.n);
     strange_record[offsetof(struct record_disk, ro_compat) + 5] |= 1;
     strange_record[offsetof(struct record_disk, created)] = 7;
     checksum_set(strange_record, strange_bytes, XXH3_64bits("a", 1));
     value.at = strange_record;
-    return catalog_replace(t, piece_of("a"), value, diag);
+    return catalog_replace(t, piece_of("a"), value);
 }
 
-static int look_strange(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int look_strange(struct catalog_txn *t, void *ctx)
 {
     struct piece value;
     struct meta m;
-    OK(catalog_meta_value(t, &value, diag));
+    OK(catalog_meta_value(t, &value));
     assert_true(value.at[offsetof(struct meta_disk, unused)] == 0);
-    OK(catalog_meta(t, &m, diag));
+    OK(catalog_meta(t, &m));
     assert_true(m.compat == 0);
-    OK(catalog_get(t, piece_of("a"), &value, diag));
+    OK(catalog_get(t, piece_of("a"), &value));
     IS(value.n, strange_bytes);
     assert_memory_equal(value.at, strange_record, value.n);
     return 0;

@@ -111,7 +111,7 @@ static void check_list(struct catalog_copy *c, uint64_t newest)
     struct piece name, value;
     char wanted[8];
     size_t at = 0;
-    uint64_t txn = catalog_copy_txn(c), number;
+    uint64_t txn = c->txn, number;
     if (newest)
         IS(txn, newest);
     for (unsigned i = 0; i < N_NAMES; i++) {
@@ -126,7 +126,7 @@ static void check_list(struct catalog_copy *c, uint64_t newest)
         memcpy(&number, value.at + value.n - 8, 8);
         IS(number, txn);
     }
-    IS(catalog_copy_n(c, CATALOG_SEGMENTS), at);
+    IS(c->n[CATALOG_SEGMENTS], at);
     assert_true(catalog_copy_get(c, CATALOG_META, piece_of("store"), &value));
     memcpy(&number, value.at, 8);
     IS(number, txn);
@@ -138,7 +138,7 @@ static void check_same(struct catalog_copy *c, MDB_env *e)
 {
     MDB_dbi dbi[CATALOG_DBS];
     MDB_txn *t = begin(e, MDB_RDONLY, dbi);
-    IS(catalog_copy_txn(c), mdb_txn_id(t));
+    IS(c->txn, mdb_txn_id(t));
     OK(catalog_file_scrub(fd, path(), NULL));
     for (enum catalog_db db = 0; db < CATALOG_DBS; db++) {
         MDB_cursor *cursor;
@@ -148,7 +148,7 @@ static void check_same(struct catalog_copy *c, MDB_env *e)
         OK(mdb_cursor_open(t, dbi[db], &cursor));
         for (; mdb_cursor_get(cursor, &key, &data, MDB_NEXT) == 0; i++) {
             size_t want = data.mv_size <= catalog_value_max(db) ? data.mv_size : 0;
-            assert_true(i < catalog_copy_n(c, db));
+            assert_true(i < c->n[db]);
             catalog_copy_at(c, db, i, &name, &value);
             assert_true(name.n == key.mv_size &&
                         memcmp(name.at, key.mv_data, name.n) == 0);
@@ -156,7 +156,7 @@ static void check_same(struct catalog_copy *c, MDB_env *e)
             assert_true(catalog_copy_get(c, db, name, &value));
             assert_true(value.n == want && memcmp(value.at, data.mv_data, want) == 0);
         }
-        IS(catalog_copy_n(c, db), i);
+        IS(c->n[db], i);
         assert_false(catalog_copy_get(c, db, piece_of("~none"), &value));
         assert_false(catalog_copy_get(c, db, piece_of(""), &value));
         mdb_cursor_close(cursor);

@@ -99,7 +99,7 @@ TEST_IN_DIR(both_read_and_build)
 
 /* ---- one commits, one waits and is killed ---- */
 
-static int hold(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int hold(struct catalog_txn *t, void *ctx)
 {
     struct one *one = ctx;
     says(one, 'h');

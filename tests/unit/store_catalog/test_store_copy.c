@@ -161,7 +161,7 @@ TEST_WITH_CATALOG(a_commit_under_way_is_not_seen)
     at_write = read_meanwhile;
     for (int i = 0; i < 20; i++) {
         struct catalog_copy *c = copy();
-        before = catalog_copy_txn(c);
+        before = c->txn;
         catalog_copy_free(c);
         n_writes = 0;
         uint64_t txn = write_list();

@@ -23,9 +23,9 @@ static int take_row(void *ctx, struct piece key, struct piece value)
     return 0;
 }
 
-static int take_rows(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int take_rows(struct catalog_txn *t, void *ctx)
 {
-    return catalog_each_in(t, CATALOG_PACKS, take_row, ctx, diag);
+    return catalog_each_in(t, CATALOG_PACKS, take_row, ctx);
 }
 
 /* A store with one pack, whose list is kept as it is now. */
@@ -39,12 +39,12 @@ static void packed_scene(const char *name, unsigned n)
 }
 
 /* Puts a row; without a value deletes it. */
-static int put_row(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int put_row(struct catalog_txn *t, void *ctx)
 {
     const struct kept *r = ctx;
     struct piece key = {r->key, r->key_bytes}, value = {r->value, r->n};
-    return r->n ? catalog_put_in(t, CATALOG_PACKS, key, value, diag)
-                : catalog_delete_in(t, CATALOG_PACKS, key, diag);
+    return r->n ? catalog_put_in(t, CATALOG_PACKS, key, value)
+                : catalog_delete_in(t, CATALOG_PACKS, key);
 }
 
 static void put_back(struct kept *row)
@@ -239,7 +239,7 @@ TEST_OF_SCENES(a_good_pack_is_not_given_up)
 /* ---- how many ---- */
 
 /* Pack records without chunks: they name no column that a lookup would ask for. */
-static int put_packs(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int put_packs(struct catalog_txn *t, void *ctx)
 {
     uint8_t uuid[UUID_BYTES] = {7}, value[LISTING_BYTES];
     const struct listing l = {.n_columns = PACK_MAX_COLUMNS, .n_overridden = 1};
@@ -247,7 +247,7 @@ static int put_packs(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
         uuid[1] = (uint8_t)i;
         listing_encode(&l, uuid, value);
         OK(catalog_put_in(t, CATALOG_PACKS, (struct piece){uuid, sizeof uuid},
-                          (struct piece){value, sizeof value}, diag));
+                          (struct piece){value, sizeof value}));
     }
     return 0;
 }
@@ -264,19 +264,19 @@ TEST_OF_SCENES(more_columns_than_numbers)
 
 /* ---- a bit and a name ---- */
 
-static int list_twice(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int list_twice(struct catalog_txn *t, void *ctx)
 {
     struct listings l;
     struct found f;
     (void)ctx;
-    OK(listings_load(&l, t, diag));
-    OK(listings_lookup(&l, piece_of("s1"), &f, diag));
+    OK(listings_load(&l, t));
+    OK(listings_lookup(&l, piece_of("s1"), &f));
     uint32_t column = le32_get(f.column.disk.column);
-    IS(listed_set(&l, f.pack, column, true, diag), TAMIS_ERR_DAMAGED);
-    IS(listed_set(&l, f.pack, f.pack->now.n_columns, true, diag), TAMIS_ERR_DAMAGED);
-    OK(listed_set(&l, f.pack, column, false, diag));
-    IS(listed_set(&l, f.pack, column, false, diag), TAMIS_ERR_DAMAGED);
-    IS(listed_name(&l, f.pack, column_name(&f.column), column, false, diag),
+    IS(listed_set(&l, f.pack, column, true), TAMIS_ERR_DAMAGED);
+    IS(listed_set(&l, f.pack, f.pack->now.n_columns, true), TAMIS_ERR_DAMAGED);
+    OK(listed_set(&l, f.pack, column, false));
+    IS(listed_set(&l, f.pack, column, false), TAMIS_ERR_DAMAGED);
+    IS(listed_name(&l, f.pack, column_name(&f.column), column, false),
        TAMIS_ERR_DAMAGED);
     listings_free(&l);
     return 0;

@@ -276,7 +276,7 @@ TEST_WITH_OTHER(the_number_before_is_not_the_newest)
 }
 
 /* First it reads what is overwritten meanwhile, then the newest. */
-static int read_twice(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int read_twice(struct catalog_txn *t, void *ctx)
 {
     struct hurt h = {.at = offsetof(struct lmdb_lock, n_slots), .how = 1};
     uint64_t newest;
@@ -395,10 +395,10 @@ TEST_WITH_OTHER(replaced_after_an_edit_began)
     IS(count_segments(a), 0);
 }
 
-static int replace_and_say(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int replace_and_say(struct catalog_txn *t, void *ctx)
 {
     replace_catalog();
-    return catalog_set_complete(t, false, diag);
+    return catalog_set_complete(t, false);
 }
 
 /* The transaction is there, and is not committed. */

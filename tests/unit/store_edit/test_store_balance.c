@@ -27,7 +27,7 @@ static void add_random(struct tamis_builder *b, uint64_t n)
         size_t some = n < SOME ? n : SOME;
         for (size_t i = 0; i < some; i++)
             hashes[i] = random_u64();
-        OK(tamis_builder_add_hashes(b, builder_domain(b).tag, hashes, some));
+        OK(tamis_builder_add_hashes(b, builder_facts(b).domain.tag, hashes, some));
         n -= some;
     }
 }

@@ -230,7 +230,7 @@ static void *put_many(void *arg)
         snprintf(name, sizeof name, "own-%d-%d", p->number, i);
         struct tamis_builder *b = builder_in(p->edit, name, NULL);
         uint64_t hash = (uint64_t)(p->number * 1000 + i);
-        OK(tamis_builder_add_hashes(b, builder_domain(b).tag, &hash, 1));
+        OK(tamis_builder_add_hashes(b, builder_facts(b).domain.tag, &hash, 1));
         OK(tamis_edit_put(p->edit, b, NULL, NULL));
         tamis_builder_free(b);
         snprintf(name, sizeof name, "shared-%d", i);

@@ -60,12 +60,12 @@ struct rewrite {
     const struct record *record;
 };
 
-static int rewrite_record(struct catalog_txn *t, void *ctx, struct tamis_diag *diag)
+static int rewrite_record(struct catalog_txn *t, void *ctx)
 {
     struct rewrite *r = ctx;
     uint8_t value[RECORD_MAX_BYTES];
     size_t n = record_encode(r->record, r->name, strlen(r->name), value);
-    return catalog_replace(t, piece_of(r->name), (struct piece){value, n}, diag);
+    return catalog_replace(t, piece_of(r->name), (struct piece){value, n});
 }
 
 /* A writer that died after a growth, or a seal, but before the catalog had it. */

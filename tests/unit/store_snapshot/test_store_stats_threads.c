@@ -212,7 +212,7 @@ static void *hold_the_ledger(void *ctx)
     OK(!ledger_lock(c->snapshot->ledger));
     pthread_barrier_wait(&c->all_there);
     pthread_barrier_wait(&c->all_there);
-    ledger_unlock(c->snapshot->ledger);
+    pthread_mutex_unlock(&c->snapshot->ledger->lock);
     return NULL;
 }
 

@@ -151,7 +151,7 @@ TEST(test_a_builder_of_any_memory)
     struct tamis_builder_options opt = {
         .size = sizeof opt, .memory_limit = 1, .spool_dir = ""};
     BUILDER b = builder_made(&opt);
-    OK(tamis_builder_add_hashes(b, builder_domain(b).tag, keys, N_KEYS));
+    OK(tamis_builder_add_hashes(b, builder_facts(b).domain.tag, keys, N_KEYS));
 }
 
 /* Half of the keys would be a lie, in the engine's file as in one of ours. */
@@ -163,7 +163,7 @@ TEST(test_a_failed_builder_embeds_nothing)
     file_write(path_of("engine"), "", 0);
     FD fd = open(path_of("engine"), O_RDWR | O_CLOEXEC);
     BUILDER b = builder_made(&opt);
-    IS(tamis_builder_add_hashes(b, builder_domain(b).tag, keys, N_KEYS), ENOENT);
+    IS(tamis_builder_add_hashes(b, builder_facts(b).domain.tag, keys, N_KEYS), ENOENT);
     IS(tamis_builder_finish(b, NULL, INTO(.fd = fd), &n_bytes, NULL), ENOENT);
     IS(n_bytes, 0);
     struct stat st;
@@ -195,8 +195,9 @@ TEST(test_a_plan_for_each_option)
         pack = {.size = sizeof pack, .kind = TAMIS_PACK},
         both = {.size = sizeof both, .kind = TAMIS_RIBBON, .blocks = 1};
     struct tamis_plan plan, same[4];
-    OK(plan_of_bloom(1000, 0.01, &same[0]) || plan_of_ribbon(1000, 0.01, &same[1]) ||
-       plan_of_blocks(1000, 0.01, &same[2]) ||
+    OK(plan_of_bloom(1000, 0.01, true, &same[0]) ||
+       plan_of_ribbon(1000, 0.01, &same[1]) ||
+       plan_of_bloom(1000, 0.01, false, &same[2]) ||
        plan_in_bytes(8192, 1000, 0.01, &same[3]));
     for (size_t i = 0; i < N_OF(ways); i++) {
         OK(tamis_plan_filter(1000, 0.01, &ways[i], &plan));
