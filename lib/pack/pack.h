@@ -78,9 +78,8 @@ void pack_hashes_rest(struct pack_hashes *h);
  * page may be older than its damage (SPEC.md §16.4). 4 MiB; NULL: no memory. */
 struct pack_window *pack_window_new(void);
 void pack_window_free(struct pack_window *w);
-/* Blocks [first, first + n) of a lane of a column that has own_blocks of its own.
- * ERR_DAMAGED: a page of its rows fails its check, or own_blocks does not divide the
- * band's. */
+/* Blocks [first, first + n) of a lane of a column that has own_blocks of its own, as
+ * its facts say. ERR_DAMAGED: a page of its rows fails its check. */
 int pack_gather(struct pack_window *w, struct tamis_filter *pack,
                 const struct band *band, uint32_t column, uint64_t own_blocks,
                 uint32_t lane, uint64_t first, uint64_t n, uint8_t *out);

@@ -72,8 +72,6 @@ int pack_gather(struct pack_window *w, struct tamis_filter *pack,
                 uint32_t lane, uint64_t first, uint64_t n, uint8_t *out)
 {
     struct view *v = view_of(pack);
-    if (own_blocks == 0 || band->geometry.n_blocks % own_blocks != 0)
-        return TAMIS_ERR_DAMAGED;
     uint64_t in_band = band->geometry.n_blocks / own_blocks;
     int err = 0;
     for (uint64_t i = 0; i < n && !err; i++)
@@ -87,8 +85,6 @@ bool pack_column_is_bad(struct tamis_filter *pack, const struct band *band,
 {
     struct view *v = view_of(pack);
     struct stage *rows = &v->stages[PACK_ROWS];
-    if (own_blocks == 0 || band->geometry.n_blocks % own_blocks != 0)
-        return true;
     uint64_t in_band = band->geometry.n_blocks / own_blocks;
     for (uint64_t i = 0; i < own_blocks * band->geometry.lanes; i++) {
         uint32_t lane = (uint32_t)(i / own_blocks);

@@ -175,7 +175,7 @@ static uint64_t round_blocks(uint64_t n_blocks)
 }
 
 /* The fewest blocks, a multiple of `unit`, at which n_keys meet the error with this
- * many lanes and words; 0 if 2^32 blocks are not enough. Gallops from a guess, then
+ * many lanes and words; 0 if 2^32 blocks are not enough. Gallops up from a guess, then
  * bisects. */
 static uint64_t least_blocks(uint32_t lanes, uint32_t words, uint64_t n_keys,
                              double error, uint64_t unit)
@@ -189,15 +189,6 @@ static uint64_t least_blocks(uint32_t lanes, uint32_t words, uint64_t n_keys,
             return 0;
         low = high;
         high = high + high / 2 + 1 < max ? high + high / 2 + 1 : max;
-    }
-    for (uint64_t step = high / 4; step && low == 0; step += step) {
-        uint64_t down = step < high ? high - step : 0;
-        if (down && lane_error(words, down * unit, n_keys) <= target)
-            high = down;
-        else
-            low = down;
-        if (down == 0)
-            break;
     }
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
@@ -215,8 +206,10 @@ static bool best_words(uint32_t lanes, uint64_t n_keys, double error, uint64_t u
 {
     double best_error = 2, target = pow(error, 1.0 / lanes);
     *g = (struct geometry){0, lanes, 0};
-    for (uint32_t words = 1; words <= MAX_WORDS; words++) {
-        /* Skips a geometry that needs more blocks. */
+    /* From the likely best on: geometries that need more blocks are skipped. */
+    uint32_t first = (uint32_t)fmin(0.8 * -log2(target), MAX_WORDS - 1);
+    for (uint32_t i = 0; i < MAX_WORDS; i++) {
+        uint32_t words = 1 + (first + i) % MAX_WORDS;
         if (g->words && lane_error(words, g->n_blocks, n_keys) > target)
             continue;
         uint64_t n_blocks = least_blocks(lanes, words, n_keys, error, unit);
@@ -227,7 +220,8 @@ static bool best_words(uint32_t lanes, uint64_t n_keys, double error, uint64_t u
         if (n_blocks > MAX_BLOCKS || (g->words && n_blocks > g->n_blocks))
             continue;
         double e = lane_error(words, n_blocks, n_keys);
-        if (!g->words || n_blocks < g->n_blocks || e < best_error) {
+        if (!g->words || n_blocks < g->n_blocks || e < best_error ||
+            (e == best_error && words < g->words)) {
             g->n_blocks = n_blocks;
             g->words = words;
             best_error = e;

@@ -35,8 +35,8 @@ tests=$(find "$build/tests" -maxdepth 1 -name 'test_*' ! -name '*.*' \
 # shellcheck disable=SC2086
 step unit tests/unit.sh $slow $tests
 step crash "$build/tests/crash/explore" --states 3000 --seed 1
-step kill "$build/tests/kill/kill" --cycles 40 --seed 1
-step fuzz fuzz/replay.sh "$build" 2 header record file rot keys ops store pack list
+step kill "$build/tests/kill/kill" --cycles 60 --every 50 --seed 1
+step fuzz fuzz/replay.sh "$build" 2 header record file keys ops store pack list
 step faults "$build/tests/faults/faults"
 wait "$rot" || exit 1
 

@@ -56,7 +56,12 @@ TEST_IN_DIR(many_values_are_asked_in_a_row)
     for (unsigned i = 0; i < SEGMENTS; i++) { /* and new ones are not quick */
         struct tamis_target t = found_in(snap, name_of(i));
         struct tamis_inline packed = value_of(snap, &t);
-        IS(reason(&packed, hash_in(s, i * 1000)), TAMIS_HIT);
+        struct tamis_key key = hash_in(s, i * 1000);
+        uint64_t absent = 1;
+        enum tamis_reason why = TAMIS_BEHIND;
+        IS(reason(&packed, key), TAMIS_HIT);
+        IS(tamis_inline_probe_few(&packed, key.tag, &key.hash, 1, &absent, &why), 0);
+        assert_true(absent == 0 && why == TAMIS_NO_REASON);
         assert_false(tamis_inline_is_quick(&packed, tamis_store_domain(s).tag));
         tamis_inline_release(&packed);
     }

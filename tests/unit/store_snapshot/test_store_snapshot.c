@@ -64,7 +64,7 @@ TEST_IN_DIR(nothing_is_maybe)
     struct tamis_diag diag;
     size_t n = 99;
     STORE s = store_new("s");
-    struct tamis_key key = key_in(s, 500);
+    struct tamis_key key = key_in(s, 500), in_both = key_in(s, 5);
     {
         SNAPSHOT empty = snapshot_of(s);
         IS(ASK(empty, ALL, KEYS(&key, 1)), TAMIS_MAYBE);
@@ -87,6 +87,10 @@ TEST_IN_DIR(nothing_is_maybe)
     IS(ASK(NULL, ALL, KEYS(&key, 1), FOUND(&segment, 1, &n)), TAMIS_MAYBE);
     IS(n, 0);
     IS(ASK(snap, ALL, KEYS(&key, 1), FOUND(NULL, 5, &n)), TAMIS_ABSENT);
+    for (int i = 0; i < 3; i++, n = segment = 99) /* all bits are ready after one */
+        if (ASK(snap, ALL, KEYS(&in_both, 1), FOUND(&segment, 1, &n)) ||
+            n + segment != 2)
+            fail_msg("%zu candidates, from %u on", n, segment);
     IS(ASK(snap, ALL, LIST(&t, 1), KEYS(&key, 1), .reasons = reason), 0);
     assert_true(reason[0] == TAMIS_UNREADABLE && reason[1] == 99); /* may be no room */
     const struct {
