@@ -59,6 +59,32 @@ static __attribute__((noinline)) uint64_t hits_in_range(const struct tamis_snaps
     return hits;
 }
 
+/* The pairs that the ends of ranges leave, where there are so many segments that their
+ * bits cost more. NULL: half of all pairs or more, which are asked sooner together. */
+static __attribute__((noinline)) const uint64_t *
+pairs_in_range(const struct tamis_snapshot *s, const struct tamis_query *q, size_t n,
+               uint64_t *pairs)
+{
+    uint64_t firsts[WORD], lasts[WORD], near;
+    const void *first = s->planes.first, *last = s->planes.last;
+    size_t n_pairs = 0;
+    for (size_t i = 0; q->targets && i < n; i++) {
+        firsts[i] = range_end(s->planes.first, q->targets[i].slot - 1U);
+        lasts[i] = range_end(s->planes.last, q->targets[i].slot - 1U);
+        first = firsts;
+        last = lasts;
+    }
+    for (size_t i = 0; i < q->n_keys; i++) {
+        const struct tamis_key *key = &q->keys[i];
+        pairs[i] = first_bits(n);
+        if (key->bytes)
+            pairs[i] &= ~s->planes.kernel->outside_ends(
+                first, last, n, key_prefix(key->bytes, key->n_bytes), &near);
+        n_pairs += n_bits(pairs[i]);
+    }
+    return n_pairs * 2 < n * q->n_keys ? pairs : NULL;
+}
+
 /* The candidates of key i, whose numbers are in the order of their ranks. */
 static void list_hits(const struct tamis_query *q, size_t i, uint64_t hits)
 {
@@ -75,7 +101,8 @@ static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_q
 {
     struct plane room[WORD];
     const struct plane *planes;
-    uint64_t hash[WORD], hits[WORD], other = 0;
+    uint64_t hash[WORD], hits[WORD], pairs[WORD], other = 0;
+    const uint64_t *ask = NULL;
     uint64_t epoch = stage_epoch(), all = first_bits(n);
     if (n > WORD || q->reasons || (!q->targets && (!s->complete || s->n != s->n_loose)))
         return false;
@@ -89,8 +116,10 @@ static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_q
     if (other || !(planes = few_planes(s, q, n, epoch, room)) ||
         !snapshot_is_quick(s, q->n_keys))
         return false;
+    if (n > FEW && s->planes.any_range)
+        ask = pairs_in_range(s, q, n, pairs);
     if (n > 1)
-        s->planes.kernel->probe_tile(planes, n, 0, hash, q->n_keys, NULL, hits);
+        s->planes.kernel->probe_tile(planes, n, 0, hash, q->n_keys, ask, hits);
     else
         s->planes.kernel->answer_few(planes, hash, q->n_keys, absent);
     for (size_t i = 0; n == 1 && i < q->n_keys; i++)
@@ -380,6 +409,8 @@ static __attribute__((noinline)) size_t ask_in_parts(struct tamis_snapshot *s,
                                          : TAMIS_UNREADABLE);
     if (fault)
         return diag_fail(diag, TAMIS_ERR_RANGE, NULL, "%s", fault), 0;
+    if (lists_all(s, &q))
+        q.targets = NULL;
     some = q;
     some.absent_from_all = NULL;
     for (size_t at = 0; at < q.n_keys; at += some.n_keys) {

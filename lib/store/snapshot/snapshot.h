@@ -171,7 +171,7 @@ struct shared_files {
     struct shared_view *views;
     size_t n;
     struct stripe *stripes; /* those of all packs that have living columns */
-    uint32_t *firsts;       /* numbers of their first columns, behind them */
+    uint32_t *firsts;       /* numbers of their first columns; lies behind `stripes` */
     size_t n_stripes;
     size_t n_listed;
     /* Listed columns that no stripe has: always MAYBE. */
@@ -197,7 +197,8 @@ void shared_free(struct shared_files *p);
 
 /* ---- one column ---- */
 
-/* The stripe that has the number; NULL: none. No branch depends on the number. */
+/* The stripe that has the number; NULL: none. The search has no branch that depends
+ * on the number. */
 static inline const struct stripe *stripe_of(const struct shared_files *p,
                                              size_t number)
 {
@@ -209,6 +210,7 @@ static inline const struct stripe *stripe_of(const struct shared_files *p,
     const struct stripe *t = p->n_stripes ? &p->stripes[at - p->firsts] : NULL;
     return t && number - t->first < t->rows.n_columns ? t : NULL;
 }
+
 /* A column of a view that can be used, or why not: `why` is its reason. */
 struct seat {
     const struct shared_view *view; /* NULL: there is none */

@@ -82,6 +82,29 @@ TEST_IN_DIR(long_keys_and_ranges)
     IS(probe_bytes(snap, "first", "a", 1), ABSENT_HERE);
 }
 
+/* So many that ranges come before bits: each key is in one, far from the others. */
+TEST_IN_DIR(ranges_of_many_leave_what_has_the_key)
+{
+    enum { N = 20, STEP = 4000, N_KEYS = 1500 };
+    static const uint64_t all = (UINT64_C(1) << N) - 1, one = 1;
+    struct tamis_target t[N];
+    uint64_t absent;
+    STORE s = store_new("s");
+    for (uint64_t i = 0; i < N; i++)
+        put_segment(s, key_text(i), i * STEP, N_KEYS);
+    SNAPSHOT snap = snapshot_of(s);
+    for (uint64_t k = 0; k < 2 * N; k++) { /* the first probes open files */
+        uint64_t i = k * 7 % N;
+        for (uint64_t j = 0; j < N; j++)
+            tamis_snapshot_find(snap, key_text(j), 11, NULL, 0, 0, &t[(j + i) % N]);
+        struct tamis_key key = key_in(s, i * STEP + N_KEYS - 1);
+        ASK(snap, LIST(t, N), KEYS(&key, 1), .absent = &absent);
+        IS(absent, all & ~(one << 2 * i % N));
+        ASK(snap, ALL, KEYS(&key, 1), .absent = &absent);
+        IS(absent, all & ~(one << (t[2 * i % N].slot - 1)));
+    }
+}
+
 /* A key range may not answer for a segment that is behind. */
 TEST_OF_SCENES(ranges_and_watermarks)
 {
