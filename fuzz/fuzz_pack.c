@@ -189,7 +189,9 @@ static void look_up(struct tamis_filter *f, bool checked, bool verified, bool go
         struct piece name = column_name(&col);
         if (!rc)
             rc = pack_find(f, name.at, name.n, false, &found);
-        MUST(!good || (rc == 0 && memcmp(&col, &found, column_bytes(&col.disk)) == 0));
+        MUST(!good || (rc == 0 && memcmp(&col, &found, column_bytes(&col.disk)) == 0 &&
+                       col.place == found.place && col.band == found.band &&
+                       col.mapped == found.mapped));
         if (good)
             rc = pack_find(f, name.at, name.n - 1, false, &found);
         MUST(!good || rc == TAMIS_ERR_NO_SEGMENT ||

@@ -1,5 +1,6 @@
-/* Every way to ask a snapshot, compared with the careful probe of one segment by one
- * key: the same answers and reasons, and not a bit or byte beyond them. */
+/* Every way to ask a snapshot, compared with the probe of one segment by one key, and
+ * that with an explained one: the same answers and reasons, and not a bit or byte
+ * beyond them. */
 #ifndef TAMIS_TESTS_WAYS_H
 #define TAMIS_TESTS_WAYS_H
 

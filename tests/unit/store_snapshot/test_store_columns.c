@@ -111,6 +111,7 @@ TEST_IN_DIR(bits_of_a_column_decide_alone_or_not)
         t.refusal = i == 4 ? TAMIS_MISMATCH : 0;
         key.tag += i == 5;
         its->living = i == 6 ? &none : &all;
+        quick_left = i ? QUICK_PROBES : 0;
         kernel.fetch_rows = i == 7 ? fetch_amid_a_scrub : kernel_get()->fetch_rows;
         IS(tamis_snapshot_probe(snap, &t, &key, NULL), i == 1);
     }
