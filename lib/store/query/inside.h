@@ -137,6 +137,11 @@ void tell_of_mute_columns(struct asking *a);
 /* How many of these numbers, one after the other, are loose, or answered for by rows?
  */
 size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n);
+/* The first stripe that ends behind a number. */
+size_t stripes_before(const struct shared_files *p, size_t number);
+
+/* ==== scattered.c: targets in no order ==== */
+
 /* n targets from a place on, which lie anywhere: columns together, or loose ones where
  * there is no column, others as slices. False: nothing was asked, for each is better
  * asked by itself. */
