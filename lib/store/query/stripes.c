@@ -185,7 +185,7 @@ static inline void take_window(struct asking *a, size_t i, const struct window *
     hits[w->end - 1] &= w->last;
     for (uint32_t k = w->begin; k < w->end; k++)
         any |= hits[k];
-    a->damaged |= damaged;
+    a->damaged |= (uint64_t)damaged << i;
     if (a->sheet || a->reasons || (any && a->each_hit) ||
         (any && !a->bare && (damaged || a->keys[i].bytes))) {
         take_and_look(a, i, w, hits, damaged);
