@@ -16,25 +16,24 @@
 #include <sys/mman.h>
 
 enum {
-    ROOM_WORDS = 2048,    /* on the stack; */
-    NEAR_WORDS = 1 << 15, /* in a cache nearby; */
-    KEPT_WORDS = 1 << 17, /* mapped, between queries */
-    FEW_KEYS = 4,         /* are looked up one by one */
-    MANY_TARGETS = 512,   /* take longer than memory that is mapped; */
-    A_TURN = 1024,        /* of one key take as long as a square that is turned */
+    /* Room for rows: on the stack; in a cache nearby; and at most, but for one row. */
+    ROOM_WORDS = 2048,
+    NEAR_WORDS = 1 << 15,
+    MOST_WORDS = 1 << 21,
+    FEW_KEYS = 4,       /* are looked up one by one */
+    MANY_TARGETS = 512, /* are worth more room than is on the stack */
+    A_TURN = 1024,      /* of them take as long as a square that is turned */
 };
 
 struct page {
-    size_t begin, end; /* all numbers that are asked so; */
-    size_t first, n;   /* those of this page */
+    size_t first, n; /* the numbers that are asked, */
     size_t from, n_keys, max_keys;
-    /* Of a row: an odd number of lines, else all rows would meet in one set of a cache.
+    /* Of a row: an odd number of lines, or all rows would meet in one set of a cache.
      */
     size_t n_words;
     bool bare;        /* hits are not looked at: few of these columns are asked for */
     bool turned;      /* word n / 64 of row n % 64 is number n's: a bit for each key */
-    bool clean;       /* rows are zeros */
-    bool others;      /* targets that lie on no page are still to be asked */
+    bool others;      /* targets that lie nowhere here are still to be asked */
     uint64_t *listed; /* the numbers that are targets, once they are looked for */
     uint64_t *rows;
 };
@@ -92,18 +91,6 @@ static void turn_rows(const struct kernel *kernel, const struct page *p)
 
 /* ---- targets ---- */
 
-/* Asks those of n targets that no page answers. */
-static void ask_off_pages(struct asking *a, const struct page *p, size_t at, size_t n)
-{
-    uint64_t on_pages = 0;
-    for (size_t i = 0; i < n; i++)
-        on_pages |= (uint64_t)plain_between(a->snapshot, &a->q->targets[at + i],
-                                            p->begin, p->end)
-                    << i;
-    if (on_pages != first_bits(n))
-        ask_slice(a, at, n, on_pages | ask_columns_apart(a, at, n, on_pages));
-}
-
 /* Which of n targets, at most 64, lie on this page, and where? The others get place 0,
  * and are asked if they still are to be. */
 static inline uint64_t find_targets(struct asking *a, const struct page *p, size_t at,
@@ -119,7 +106,7 @@ static inline uint64_t find_targets(struct asking *a, const struct page *p, size
         place[i] = on ? place[i] : 0;
     }
     if (p->others)
-        ask_off_pages(a, p, at, n);
+        ask_slice(a, at, n, here | ask_columns_apart(a, at, n, here));
     return here;
 }
 
@@ -156,20 +143,6 @@ static void look_at_listed(struct asking *a, const struct page *p, size_t k,
         }
 }
 
-/* Key i, and its hits in a slice, each of which gets a reason. Returns those that are
- * absent after all. */
-static uint64_t look_again(struct asking *a, size_t i, const struct slice *t,
-                           uint64_t hits)
-{
-    uint64_t absent = 0;
-    for (; hits; hits &= hits - 1) {
-        size_t k = (size_t)__builtin_ctzll(hits);
-        if (ask_with_care(a, &t->targets[k], t->at + k, UINT64_C(1) << i))
-            absent |= hits & -hits;
-    }
-    return absent;
-}
-
 /* Up to 64 targets, key by key. */
 static void look_up_slice(struct asking *a, const struct page *p, size_t at, size_t n)
 {
@@ -179,9 +152,12 @@ static void look_up_slice(struct asking *a, const struct page *p, size_t at, siz
     t.asked = find_targets(a, p, at, n, place);
     for (size_t k = 0; k < p->n_keys; k++) {
         uint64_t absent = t.asked & look_up(p->rows + k * p->n_words, place, n);
-        uint64_t late = 0;
-        if (a->reasons)
-            late = look_again(a, p->from + k, &t, t.asked & ~absent);
+        uint64_t late = 0; /* they say why, or are absent after all */
+        for (uint64_t m = a->reasons ? t.asked & ~absent : 0; m; m &= m - 1) {
+            size_t i = at + (size_t)__builtin_ctzll(m);
+            if (ask_with_care(a, &a->q->targets[i], i, UINT64_C(1) << (p->from + k)))
+                late |= m & -m;
+        }
         deliver(a, p->from + k, &t, absent | late, 0, absent);
     }
 }
@@ -216,6 +192,8 @@ static void look_up_square(struct asking *a, const struct page *p, size_t at, si
 static void look_up_all(struct asking *a, struct page *p, size_t at, size_t n)
 {
     size_t step = p->turned ? WORD * WORDS_PER_BLOCK : WORD;
+    if (p->turned)
+        turn_rows(a->snapshot->planes.kernel, p);
     for (size_t i = 0, some; i < n; i += some) {
         some = n - i < step ? n - i : step;
         if (p->turned)
@@ -304,74 +282,56 @@ static uint64_t *take_room(struct tamis_snapshot *s, size_t n_words)
 static void give_room(struct tamis_snapshot *s, uint64_t *room)
 {
     uint64_t *none = NULL;
-    if (room && (room[0] > KEPT_WORDS ||
-                 !atomic_compare_exchange_strong(&s->room, &none, room)))
+    if (room && !atomic_compare_exchange_strong(&s->room, &none, room))
         unmap_room(room);
 }
 
-/* Divides the room: for all keys and all numbers; or on the stack, for some of them at
- * a time. Returns what was taken; NULL: nothing. */
-static uint64_t *divide_room(const struct asking *a, struct page *p, size_t n,
-                             uint64_t *stack)
+/* Returns how much room it takes to ask n targets, for some keys at a time. */
+static size_t choose_room(const struct asking *a, struct page *p, size_t n)
 {
-    size_t n_numbers = p->end - p->begin, n_rows = a->n, n_words;
-    uint64_t *room = NULL;
-    p->turned = a->n > FEW_KEYS && a->rows && n * a->n >= n_numbers + A_TURN;
-    p->n_words = (((n_numbers - 1) / LINE_COLUMNS + 1) | p->turned) * WORDS_PER_BLOCK;
-    if (p->turned)
-        n_rows = WORD;
-    else if (asks_any(a) && n_rows * p->n_words > NEAR_WORDS)
-        n_rows = 1 + NEAR_WORDS / p->n_words;
-    n_words = (1 + n_rows) * p->n_words;
-    if (n_words > ROOM_WORDS && n >= MANY_TARGETS)
-        room = take_room(a->snapshot, WORDS_PER_BLOCK + n_words);
-    if (n_words > ROOM_WORDS && !room) {
-        p->turned = false;
-        p->n_words = p->n_words < ROOM_WORDS / 2 ? p->n_words : ROOM_WORDS / 2;
-        n_rows = ROOM_WORDS / p->n_words - 1;
-    }
-    p->max_keys = n_rows;
-    p->listed = room ? room + WORDS_PER_BLOCK : stack;
-    p->rows = p->listed + p->n_words;
-    return room;
+    size_t most = n < MANY_TARGETS ? ROOM_WORDS : asks_any(a) ? NEAR_WORDS : MOST_WORDS;
+    p->n_words = (((p->n - 1) / LINE_COLUMNS + 1) | 1) * WORDS_PER_BLOCK;
+    p->turned = a->n > FEW_KEYS && a->rows && n * a->n >= p->n + A_TURN &&
+                (1 + WORD) * p->n_words <= most;
+    p->max_keys = p->turned ? WORD : a->n;
+    if ((1 + p->max_keys) * p->n_words > most)
+        p->max_keys = most / p->n_words > 1 ? most / p->n_words - 1 : 1;
+    return (1 + p->max_keys) * p->n_words;
 }
 
 bool look_up_targets(struct asking *a, size_t at, size_t n)
 {
     struct tamis_snapshot *s = a->snapshot;
-    struct page p = {.begin = s->n_loose, .end = s->n, .others = true};
-    uint64_t stack[ROOM_WORDS];
+    uint64_t stack[ROOM_WORDS], *room = NULL;
+    size_t begin = s->n_loose, end = s->n;
     if (n < 3 || a->plain != a->all || a->sheet)
         return false;
-    bool columns = s->shared.n_stripes && lists_columns(a, at, n, &p.begin, &p.end);
-    bool loose = lists_loose(a, at, n);
+    bool columns = s->shared.n_stripes && lists_columns(a, at, n, &begin, &end);
+    bool loose = lists_loose(a, at, n), listed = asks_any(a);
     if (columns && loose) /* together, if few columns lie in between */
-        loose = lines_of_numbers(&s->shared, s->n_loose, p.begin) <= n / 16 + 1;
+        loose = lines_of_numbers(&s->shared, s->n_loose, begin) <= n / 16 + 1;
     if (!loose && !columns)
         return false;
-    p.begin = loose ? 0 : p.begin;
-    p.end = columns ? p.end : s->n_loose;
-    p.bare = columns && (asks_any(a) || n < (p.end - p.begin) / 4);
-    uint64_t *room = divide_room(a, &p, n, stack);
-    for (p.first = p.begin; p.first < p.end; p.first += p.n) {
-        bool listed = asks_any(a);
-        p.n = p.end - p.first;
-        p.n = p.n < p.n_words * WORD ? p.n : p.n_words * WORD;
-        if (listed)
-            list_targets(a, &p, at, n);
-        for (p.from = 0; p.from < a->n; p.from += p.n_keys) {
-            uint64_t doubtful = ask_page(a, &p);
-            if (doubtful && !a->reasons && !listed)
-                list_targets(a, &p, at, n), listed = true;
-            for (size_t k = 0; listed && k < p.n_keys; k++)
-                if (asks_any(a) || doubtful >> k & 1)
-                    look_at_listed(a, &p, k, doubtful >> k & 1);
-            if (asks_any(a))
-                continue;
-            if (p.turned)
-                turn_rows(s->planes.kernel, &p);
+    begin = loose ? 0 : begin;
+    end = columns ? end : s->n_loose;
+    struct page p = {.first = begin, .n = end - begin, .others = true};
+    p.bare = columns && (listed || n < p.n / 4);
+    size_t n_words = choose_room(a, &p, n);
+    if (n_words > ROOM_WORDS && !(room = take_room(s, WORDS_PER_BLOCK + n_words)))
+        return false;
+    p.listed = room ? room + WORDS_PER_BLOCK : stack;
+    p.rows = p.listed + p.n_words;
+    if (listed)
+        list_targets(a, &p, at, n);
+    for (; p.from < a->n; p.from += p.n_keys) {
+        uint64_t doubtful = ask_page(a, &p);
+        if (doubtful && !a->reasons && !listed)
+            list_targets(a, &p, at, n), listed = true;
+        for (size_t k = 0; listed && k < p.n_keys; k++)
+            if (asks_any(a) || doubtful >> k & 1)
+                look_at_listed(a, &p, k, doubtful >> k & 1);
+        if (!asks_any(a))
             look_up_all(a, &p, at, n);
-        }
     }
     give_room(s, room);
     return true;
