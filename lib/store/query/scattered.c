@@ -16,26 +16,23 @@
 #include <sys/mman.h>
 
 enum {
-    /* Room for rows: on the stack; in a cache nearby; and at most, but for one row. */
-    ROOM_WORDS = 2048,
-    NEAR_WORDS = 1 << 15,
-    MOST_WORDS = 1 << 21,
-    FEW_KEYS = 4,       /* are looked up one by one */
-    MANY_TARGETS = 512, /* are worth more room than is on the stack */
-    A_TURN = 1024,      /* of them take as long as a square that is turned */
+    ROOM_WORDS = 2048,    /* for rows, on the stack, */
+    MOST_WORDS = 1 << 21, /* and elsewhere, but for one row */
+    FEW_KEYS = 6,         /* are looked up one by one */
+    MANY_TARGETS = 512,   /* are worth more room than is on the stack */
+    A_TURN = 1024,        /* of them take as long as a square that is turned */
 };
 
 struct page {
-    size_t first, n; /* the numbers that are asked, */
-    size_t from, n_keys, max_keys;
-    /* Of a row: an odd number of lines, or all rows would meet in one set of a cache.
-     */
-    size_t n_words;
-    bool bare;        /* hits are not looked at: few of these columns are asked for */
-    bool turned;      /* word n / 64 of row n % 64 is number n's: a bit for each key */
-    bool others;      /* targets that lie nowhere here are still to be asked */
-    uint64_t *listed; /* the numbers that are targets, once they are looked for */
+    size_t first, n;               /* the numbers that are asked, */
+    size_t from, n_keys, max_keys; /* and the keys */
+    size_t n_words; /* of a row, an odd number of lines: they shall not evict others */
+    bool bare;      /* hits are not looked at: few of these columns are asked for */
+    bool turned;    /* word n / 64 of row n % 64 is number n's: a bit for each key */
+    uint64_t hits;  /* keys that some number may have */
+    uint64_t doubtful; /* those whose hits a range may exclude, or a failed page made */
     uint64_t *rows;
+    uint64_t *any; /* a row: what is absent in all of these */
 };
 
 /* Does nobody ask which of the targets may have a key, but only whether any may? */
@@ -46,9 +43,8 @@ static bool asks_any(const struct asking *a)
 
 /* ---- rows ---- */
 
-/* Asks keys, as many as there is room for. Returns those whose hits a range may
- * exclude, or a failed page made. */
-static uint64_t ask_page(const struct asking *a, struct page *p)
+/* Asks keys, as many as there is room for. */
+static void ask_page(const struct asking *a, struct page *p)
 {
     struct tamis_query all = *a->q;
     struct asking b = *a;
@@ -69,9 +65,13 @@ static uint64_t ask_page(const struct asking *a, struct page *p)
     p->n_keys = b.n;
     memset(p->rows, 0, (p->turned ? WORD : b.n) * p->n_words * sizeof *p->rows);
     ask_numbers(&b, 0, p->first, p->n);
-    for (size_t k = 0; k < b.n; k++)
-        b.damaged |= (uint64_t)(b.keys[k].bytes != NULL) << k;
-    return p->bare ? b.damaged : 0;
+    p->doubtful = p->bare ? b.damaged : 0;
+    memcpy(p->any, p->rows, p->n_words * sizeof *p->any);
+    for (size_t k = 0; k < b.n; k++) {
+        p->doubtful |= (uint64_t)(p->bare && b.keys[k].bytes) << k;
+        for (size_t i = 0; asks_any(a) && i < p->n_words; i++)
+            p->any[i] &= p->rows[k * p->n_words + i];
+    }
 }
 
 static void turn_rows(const struct kernel *kernel, const struct page *p)
@@ -105,42 +105,39 @@ static inline uint64_t find_targets(struct asking *a, const struct page *p, size
         here |= (uint64_t)on << i;
         place[i] = on ? place[i] : 0;
     }
-    if (p->others)
+    if (!p->from)
         ask_slice(a, at, n, here | ask_columns_apart(a, at, n, here));
     return here;
 }
 
-static void list_targets(struct asking *a, struct page *p, size_t at, size_t n)
+/* Key i, and its hits among targets from a place on. Returns those that are absent
+ * after all. */
+static uint64_t look_again(struct asking *a, size_t i, size_t at, uint64_t hits)
 {
-    uint32_t place[WORD];
-    memset(p->listed, 0, p->n_words * sizeof *p->listed);
-    for (size_t i = 0, some; i < n; i += some) {
-        some = n - i < WORD ? n - i : WORD;
-        uint64_t here = find_targets(a, p, at + i, some, place);
-        for (size_t k = 0; k < some; k++)
-            p->listed[place[k] / WORD] |= (here >> k & 1) << place[k] % WORD;
+    uint64_t absent = 0;
+    for (; hits; hits &= hits - 1) {
+        size_t k = at + (size_t)__builtin_ctzll(hits);
+        if (ask_with_care(a, &a->q->targets[k], k, UINT64_C(1) << i))
+            absent |= hits & -hits;
     }
-    p->others = false;
+    return absent;
 }
 
-/* Looks at the hits of a key among listed numbers, with care if they are doubtful,
- * until one is sure if any will do. */
-static void look_at_listed(struct asking *a, const struct page *p, size_t k,
-                           bool doubtful)
+/* Up to 64 targets: may any of them have a key that none had so far? Most have none. */
+static void look_for_any(struct asking *a, const struct page *p, size_t at, size_t n)
 {
-    uint64_t *absent = p->rows + k * p->n_words, key = UINT64_C(1) << (p->from + k);
-    for (size_t i = 0; i < bit_words(p->n); i++)
-        for (uint64_t hits = p->listed[i] & ~absent[i]; hits; hits &= hits - 1) {
-            size_t number = p->first + i * WORD + (size_t)__builtin_ctzll(hits);
-            const struct tamis_target t = {.slot = (uint32_t)number + 1,
-                                           .snapshot = a->snapshot->serial};
-            if (doubtful && ask_with_care(a, &t, 0, key)) {
-                absent[i] |= hits & -hits;
-            } else if (asks_any(a)) {
-                a->some |= key;
-                return;
-            }
+    uint32_t place[WORD];
+    uint64_t here = find_targets(a, p, at, n, place);
+    for (uint64_t m = here & ~look_up(p->any, place, n); m; m &= m - 1) {
+        uint32_t number = place[__builtin_ctzll(m)];
+        uint64_t keys = first_bits(p->n_keys) << p->from & ~a->some;
+        for (; keys; keys &= keys - 1) {
+            size_t i = (size_t)__builtin_ctzll(keys), k = i - p->from;
+            if (!look_up(p->rows + k * p->n_words, &number, 1) &&
+                !(p->doubtful >> k & 1 && look_again(a, i, at, m & -m)))
+                a->some |= keys & -keys;
         }
+    }
 }
 
 /* Up to 64 targets, key by key. */
@@ -152,12 +149,9 @@ static void look_up_slice(struct asking *a, const struct page *p, size_t at, siz
     t.asked = find_targets(a, p, at, n, place);
     for (size_t k = 0; k < p->n_keys; k++) {
         uint64_t absent = t.asked & look_up(p->rows + k * p->n_words, place, n);
-        uint64_t late = 0; /* they say why, or are absent after all */
-        for (uint64_t m = a->reasons ? t.asked & ~absent : 0; m; m &= m - 1) {
-            size_t i = at + (size_t)__builtin_ctzll(m);
-            if (ask_with_care(a, &a->q->targets[i], i, UINT64_C(1) << (p->from + k)))
-                late |= m & -m;
-        }
+        uint64_t late = 0;
+        if (a->reasons || p->doubtful >> k & 1)
+            late = look_again(a, p->from + k, at, t.asked & ~absent);
         deliver(a, p->from + k, &t, absent | late, 0, absent);
     }
 }
@@ -179,6 +173,8 @@ static void look_up_square(struct asking *a, const struct page *p, size_t at, si
         uint64_t *row = a->rows + i * a->n_words, hits = 0;
         for (size_t k = 0; k < bit_words(n); k++) {
             uint64_t absent = le64toh(square[i][k]) & here[k];
+            if (p->doubtful >> i & 1)
+                absent |= look_again(a, i, at + k * WORD, here[k] & ~absent);
             hits |= absent ^ here[k];
             if (at % WORD)
                 put_bits(row, (ptrdiff_t)(at + k * WORD), absent);
@@ -194,14 +190,15 @@ static void look_up_all(struct asking *a, struct page *p, size_t at, size_t n)
     size_t step = p->turned ? WORD * WORDS_PER_BLOCK : WORD;
     if (p->turned)
         turn_rows(a->snapshot->planes.kernel, p);
-    for (size_t i = 0, some; i < n; i += some) {
+    for (size_t i = 0, some; i < n && !(asks_any(a) && a->some == a->all); i += some) {
         some = n - i < step ? n - i : step;
         if (p->turned)
             look_up_square(a, p, at + i, some);
+        else if (asks_any(a))
+            look_for_any(a, p, at + i, some);
         else
             look_up_slice(a, p, at + i, some);
     }
-    p->others = false;
 }
 
 /* ---- which numbers are asked ---- */
@@ -289,7 +286,7 @@ static void give_room(struct tamis_snapshot *s, uint64_t *room)
 /* Returns how much room it takes to ask n targets, for some keys at a time. */
 static size_t choose_room(const struct asking *a, struct page *p, size_t n)
 {
-    size_t most = n < MANY_TARGETS ? ROOM_WORDS : asks_any(a) ? NEAR_WORDS : MOST_WORDS;
+    size_t most = n < MANY_TARGETS ? ROOM_WORDS : MOST_WORDS;
     p->n_words = (((p->n - 1) / LINE_COLUMNS + 1) | 1) * WORDS_PER_BLOCK;
     p->turned = a->n > FEW_KEYS && a->rows && n * a->n >= p->n + A_TURN &&
                 (1 + WORD) * p->n_words <= most;
@@ -307,31 +304,23 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
     if (n < 3 || a->plain != a->all || a->sheet)
         return false;
     bool columns = s->shared.n_stripes && lists_columns(a, at, n, &begin, &end);
-    bool loose = lists_loose(a, at, n), listed = asks_any(a);
+    bool loose = lists_loose(a, at, n);
     if (columns && loose) /* together, if few columns lie in between */
         loose = lines_of_numbers(&s->shared, s->n_loose, begin) <= n / 16 + 1;
     if (!loose && !columns)
         return false;
     begin = loose ? 0 : begin;
     end = columns ? end : s->n_loose;
-    struct page p = {.first = begin, .n = end - begin, .others = true};
-    p.bare = columns && (listed || n < p.n / 4);
+    struct page p = {.first = begin, .n = end - begin};
+    p.bare = columns && (asks_any(a) || n < p.n / 4);
     size_t n_words = choose_room(a, &p, n);
     if (n_words > ROOM_WORDS && !(room = take_room(s, WORDS_PER_BLOCK + n_words)))
         return false;
-    p.listed = room ? room + WORDS_PER_BLOCK : stack;
-    p.rows = p.listed + p.n_words;
-    if (listed)
-        list_targets(a, &p, at, n);
+    p.any = room ? room + WORDS_PER_BLOCK : stack;
+    p.rows = p.any + p.n_words;
     for (; p.from < a->n; p.from += p.n_keys) {
-        uint64_t doubtful = ask_page(a, &p);
-        if (doubtful && !a->reasons && !listed)
-            list_targets(a, &p, at, n), listed = true;
-        for (size_t k = 0; listed && k < p.n_keys; k++)
-            if (asks_any(a) || doubtful >> k & 1)
-                look_at_listed(a, &p, k, doubtful >> k & 1);
-        if (!asks_any(a))
-            look_up_all(a, &p, at, n);
+        ask_page(a, &p);
+        look_up_all(a, &p, at, n);
     }
     give_room(s, room);
     return true;
