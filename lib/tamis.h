@@ -76,10 +76,10 @@
  * first one in a snapshot that counts (tamis_store_count()). So a handler must not be
  * the first to make them where malloc() is not safe. siglongjmp() out of a probe leaves
  * no output that says ABSENT and delays no other probe. A jump out of opening a file
- * leaks what was opened; out of reading an unmapped filter a descriptor until the
- * filter is closed; out of mapping growth a mapping until then, and after 16 of these
- * the filter answers MAYBE/UNREADABLE until it is opened anew. A jump out of any call
- * may leave cancellation disabled in its thread.
+ * leaks what was opened; out of a long list its rows; out of reading an unmapped filter
+ * a descriptor until the filter is closed; out of mapping growth a mapping until then,
+ * and after 16 of these the filter answers MAYBE/UNREADABLE until it is opened anew. A
+ * jump out of any call may leave cancellation disabled in its thread.
  *
  * CANCELLATION. A probe is no cancellation point. Another call that is cancelled leaves
  * no lock of its own behind, in memory or on a file. It may leak memory, descriptors

@@ -15,7 +15,7 @@ struct asking {
     uint64_t now;         /* origin_clock() for these keys; 0: not asked yet */
     size_t n_words;       /* of a row of answers */
     bool bare;            /* nobody looks at hits of columns */
-    bool damaged;         /* pages of columns that failed have taken part */
+    uint64_t damaged;     /* keys in whose rows pages that failed have taken part */
     bool each_hit;        /* somebody is told of each segment that may have the key */
     size_t *n_candidates; /* so far, of each key; if somebody is told of them */
     uint8_t *reasons;     /* of all targets; NULL: nobody asks */
@@ -137,6 +137,37 @@ void tell_of_mute_columns(struct asking *a);
 /* How many of these numbers, one after the other, are loose, or answered for by rows?
  */
 size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n);
+/* The first stripe that ends behind a number. */
+size_t stripes_before(const struct shared_files *p, size_t number);
+
+/* ==== scattered.c: targets in no order ==== */
+
+/* Where do n targets lie among n_numbers numbers from `first` on? False: some do not,
+ * or something else is to be asked about them. */
+static inline bool places_among(const struct tamis_snapshot *s,
+                                const struct tamis_target *t, size_t n, size_t first,
+                                size_t n_numbers, uint32_t *place)
+{
+    uint64_t odd = 0;
+    size_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t number = t[i].slot - 1U - first;
+        odd |= (t[i].snapshot ^ s->serial) | t[i].min_watermark | t[i].refusal;
+        most = number > most ? number : most;
+        place[i] = (uint32_t)number;
+    }
+    return !odd && most < n_numbers;
+}
+
+/* The bits of a row at n places, at most 64. */
+static inline uint64_t look_up(const uint64_t *row, const uint32_t *place, size_t n)
+{
+    uint64_t bits = 0;
+    while (n-- > 0)
+        bits = bits * 2 + (row[place[n] / WORD] >> place[n] % WORD & 1);
+    return bits;
+}
+
 /* n targets from a place on, which lie anywhere: columns together, or loose ones where
  * there is no column, others as slices. False: nothing was asked, for each is better
  * asked by itself. */

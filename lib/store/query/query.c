@@ -142,6 +142,28 @@ static inline bool ask_some_cells(struct tamis_snapshot *s, const struct tamis_q
 
 /* ---- one row is all answers ---- */
 
+/* Targets look their answers up in a row of hits. False: more is to be asked. */
+static inline bool look_up_in_row(const struct tamis_snapshot *s,
+                                  const struct tamis_query *q, uint64_t *row,
+                                  uint64_t *any)
+{
+    const struct stripe *t = s->shared.stripes;
+    uint32_t place[WORD];
+    for (size_t i = 0; i < t->n_words; i++)
+        row[i] = stripe_living(t, i) & ~row[i];
+    *any = 0;
+    for (size_t at = 0; at < q->n_targets; at += WORD) {
+        size_t n = q->n_targets - at < WORD ? q->n_targets - at : WORD;
+        if (!places_among(s, q->targets + at, n, 0, s->n, place))
+            return false;
+        uint64_t absent = look_up(row, place, n);
+        *any |= absent ^ first_bits(n);
+        if (q->absent)
+            q->absent[at / WORD] = absent;
+    }
+    return true;
+}
+
 /* One key, and one band of all segments and one lane, whose pages were all good before.
  * The rows are on their way while it is made sure that nothing else is to be asked: how
  * much a processor has in flight at a time decides how long a key takes. False: nothing
@@ -153,25 +175,27 @@ static inline bool ask_row(struct tamis_snapshot *s, const struct tamis_query *q
     const struct stripe *t = s->shared.stripes;
     const uint8_t *rows[MAX_WORDS];
     uint64_t hits[ROW_MAX_WORDS], any = 0;
-    if (q->targets || q->n_keys != 1 || !s->shared.whole || t->rows.lanes != 1)
+    if (q->n_keys != 1 || !s->shared.whole || t->rows.lanes != 1 ||
+        (q->targets && q->n_targets < t->n_words / WORDS_PER_BLOCK))
         return false;
     pack_fetch_lane(&t->rows, 0, key->hash, rows);
     uint64_t epoch = stage_epoch();
-    size_t n_words = bit_words(s->n);
+    size_t n_words = bit_words(q->targets ? q->n_targets : s->n);
     if (q->absent)
         memset(q->absent, 0, n_words * sizeof *q->absent);
     if (tells_reasons(q) || !s->complete || !stage_all_good(t->rows.stage) ||
         key->tag != s->domain.tag || !snapshot_is_quick(s, 1))
         return false;
     t->rows.kernel->and_rows(rows, t->rows.words, t->rows.row_bytes, t->living, hits);
-    for (size_t i = 0; i < n_words; i++)
+    for (size_t i = 0; i < t->n_words; i++)
         any |= hits[i];
     atomic_thread_fence(memory_order_acquire);
     if (__builtin_expect(stage_epoch() != epoch, 0) ||
-        (any && (key->bytes || q->n_candidates)))
+        (any && (key->bytes || q->n_candidates)) ||
+        (q->targets && !look_up_in_row(s, q, hits, &any)))
         return false;
     *absent = !any;
-    for (size_t i = 0; q->absent && i < n_words; i++)
+    for (size_t i = 0; q->absent && !q->targets && i < n_words; i++)
         q->absent[i] = stripe_living(t, i) & ~hits[i];
     return true;
 }

@@ -3,6 +3,8 @@
  * changed. segment.c has the facts of its segments; the room query asks them. */
 #include "lib/store/snapshot/snapshot.h"
 
+#include <sys/mman.h>
+
 /* ---- building ---- */
 
 static int add_entry(struct tamis_snapshot *s, struct entry *e, size_t *max)
@@ -22,6 +24,12 @@ static int add_entry(struct tamis_snapshot *s, struct entry *e, size_t *max)
     return 0;
 }
 
+void unmap_room(uint64_t *room)
+{
+    if (room)
+        munmap(room, room[0] * sizeof *room);
+}
+
 /* Frees what a snapshot refers to, and leaves it empty. */
 static void snapshot_clear(struct tamis_snapshot *s)
 {
@@ -34,6 +42,7 @@ static void snapshot_clear(struct tamis_snapshot *s)
     names_clear(&s->by_name);
     planes_free(&s->planes);
     shared_free(&s->shared);
+    unmap_room(atomic_exchange(&s->room, NULL));
     s->entries = s->named = NULL;
     s->slots = NULL;
     s->n = s->n_segments = s->n_loose = 0;

@@ -350,12 +350,14 @@ struct tamis_snapshot {
     struct shared_files shared;
     struct planes planes;
     struct counters counts;
-    struct ledger *ledger;                       /* NULL: filters of the caller's */
+    _Atomic(uint64_t *) room; /* mapped, while no query has it: [0] words; or NULL */
+    struct ledger *ledger;    /* NULL: filters of the caller's */
     struct tamis_snapshot *next_live, **to_live; /* under the ledger's lock */
 };
 #define NAME_TWICE UINT32_MAX
 enum { NUMBER_BITS = 28 }; /* of a number of a segment */
 struct tamis_snapshot *snapshot_hold(struct tamis_snapshot *s); /* one reference more */
+void unmap_room(uint64_t *room);                                /* may be NULL */
 /* The list as of now. It has what `previous` (may be NULL) has open. */
 int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
                   struct tamis_snapshot **out, struct tamis_diag *diag);

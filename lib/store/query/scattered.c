@@ -1,0 +1,327 @@
+/* Targets in no order: all columns, all loose segments, or both are asked, into rows of
+ * bits of their own, where each target then finds its bit. The rows of many keys are
+ * turned first, so that one look at a target answers for all of them:
+ *
+ *     number          0 1 2 3 ...                 key     0 1 ...
+ *     key 0 absent    0 0 1 0 ...     number 0            0 1 ...   <-- target 0
+ *     key 1 absent    1 1 0 1 ...     number 1            0 1 ...
+ *     ...                             number 2            1 0 ...   <-- target 2
+ *
+ * The list may be much longer than all rows: each pass over it counts. Warning: targets
+ * that lie nowhere in these rows are asked during the first pass, and only then. */
+#include "lib/store/query/inside.h"
+#include "lib/io/io.h"
+
+#include <endian.h>
+#include <sys/mman.h>
+
+enum {
+    ROOM_WORDS = 2048,    /* for rows, on the stack, */
+    MOST_WORDS = 1 << 21, /* and elsewhere, but for one row */
+    FEW_KEYS = 6,         /* are looked up one by one */
+    MANY_TARGETS = 512,   /* are worth more room than is on the stack */
+    A_TURN = 1024,        /* of them take as long as a square that is turned */
+};
+
+struct page {
+    size_t first, n;               /* the numbers that are asked, */
+    size_t from, n_keys, max_keys; /* and the keys */
+    size_t n_words; /* of a row, an odd number of lines: they shall not evict others */
+    bool bare;      /* hits are not looked at: few of these columns are asked for */
+    bool turned;    /* word n / 64 of row n % 64 is number n's: a bit for each key */
+    uint64_t hits;  /* keys that some number may have */
+    uint64_t doubtful; /* those whose hits a range may exclude, or a failed page made */
+    uint64_t *rows;
+    uint64_t *any; /* a row: what is absent in all of these */
+};
+
+/* Does nobody ask which of the targets may have a key, but only whether any may? */
+static bool asks_any(const struct asking *a)
+{
+    return !a->rows && !a->reasons;
+}
+
+/* ---- rows ---- */
+
+/* Asks keys, as many as there is room for. */
+static void ask_page(const struct asking *a, struct page *p)
+{
+    struct tamis_query all = *a->q;
+    struct asking b = *a;
+    all.targets = NULL; /* numbers */
+    b.q = &all;
+    b.reasons = NULL;
+    b.each_hit = false;
+    b.bare = p->bare;
+    b.damaged = 0;
+    b.n_words = p->n_words;
+    b.n = a->n - p->from < p->max_keys ? a->n - p->from : p->max_keys;
+    b.keys = a->keys + p->from;
+    b.hash = a->hash + p->from;
+    b.prefix = a->prefix + p->from;
+    b.plain = b.all = first_bits(b.n);
+    b.ranged = a->ranged >> p->from & b.all;
+    b.rows = p->rows;
+    p->n_keys = b.n;
+    memset(p->rows, 0, (p->turned ? WORD : b.n) * p->n_words * sizeof *p->rows);
+    ask_numbers(&b, 0, p->first, p->n);
+    p->doubtful = p->bare ? b.damaged : 0;
+    memcpy(p->any, p->rows, p->n_words * sizeof *p->any);
+    for (size_t k = 0; k < b.n; k++) {
+        p->doubtful |= (uint64_t)(p->bare && b.keys[k].bytes) << k;
+        for (size_t i = 0; asks_any(a) && i < p->n_words; i++)
+            p->any[i] &= p->rows[k * p->n_words + i];
+    }
+}
+
+static void turn_rows(const struct kernel *kernel, const struct page *p)
+{
+    _Alignas(BLOCK_BYTES) uint64_t square[WORD][WORDS_PER_BLOCK];
+    for (size_t at = 0; at < bit_words(p->n); at += WORDS_PER_BLOCK) {
+        for (size_t i = 0; i < WORD; i++) {
+            const uint64_t *row = p->rows + i * p->n_words + at;
+            for (size_t k = 0; k < WORDS_PER_BLOCK; k++)
+                square[i][k] = htole64(row[k]);
+        }
+        kernel->transpose(square);
+        for (size_t i = 0; i < WORD; i++)
+            memcpy(p->rows + i * p->n_words + at, square[i], sizeof square[i]);
+    }
+}
+
+/* ---- targets ---- */
+
+/* Which of n targets, at most 64, lie on this page, and where? The others get place 0,
+ * and are asked if they still are to be. */
+static inline uint64_t find_targets(struct asking *a, const struct page *p, size_t at,
+                                    size_t n, uint32_t *place)
+{
+    const struct tamis_target *t = a->q->targets + at;
+    uint64_t here = 0;
+    if (places_among(a->snapshot, t, n, p->first, p->n, place))
+        return first_bits(n);
+    for (size_t i = 0; i < n; i++) {
+        bool on = plain_between(a->snapshot, &t[i], p->first, p->first + p->n);
+        here |= (uint64_t)on << i;
+        place[i] = on ? place[i] : 0;
+    }
+    if (!p->from)
+        ask_slice(a, at, n, here | ask_columns_apart(a, at, n, here));
+    return here;
+}
+
+/* Key i, and its hits among targets from a place on. Returns those that are absent
+ * after all. */
+static uint64_t look_again(struct asking *a, size_t i, size_t at, uint64_t hits)
+{
+    uint64_t absent = 0;
+    for (; hits; hits &= hits - 1) {
+        size_t k = at + (size_t)__builtin_ctzll(hits);
+        if (ask_with_care(a, &a->q->targets[k], k, UINT64_C(1) << i))
+            absent |= hits & -hits;
+    }
+    return absent;
+}
+
+/* Up to 64 targets: may any of them have a key that none had so far? Most have none. */
+static void look_for_any(struct asking *a, const struct page *p, size_t at, size_t n)
+{
+    uint32_t place[WORD];
+    uint64_t here = find_targets(a, p, at, n, place);
+    for (uint64_t m = here & ~look_up(p->any, place, n); m; m &= m - 1) {
+        uint32_t number = place[__builtin_ctzll(m)];
+        uint64_t keys = first_bits(p->n_keys) << p->from & ~a->some;
+        for (; keys; keys &= keys - 1) {
+            size_t i = (size_t)__builtin_ctzll(keys), k = i - p->from;
+            if (!look_up(p->rows + k * p->n_words, &number, 1) &&
+                !(p->doubtful >> k & 1 && look_again(a, i, at, m & -m)))
+                a->some |= keys & -keys;
+        }
+    }
+}
+
+/* Up to 64 targets, key by key. */
+static void look_up_slice(struct asking *a, const struct page *p, size_t at, size_t n)
+{
+    struct slice t;
+    uint32_t place[WORD];
+    slice_begin(&t, a, at, n);
+    t.asked = find_targets(a, p, at, n, place);
+    for (size_t k = 0; k < p->n_keys; k++) {
+        uint64_t absent = t.asked & look_up(p->rows + k * p->n_words, place, n);
+        uint64_t late = 0;
+        if (a->reasons || p->doubtful >> k & 1)
+            late = look_again(a, p->from + k, at, t.asked & ~absent);
+        deliver(a, p->from + k, &t, absent | late, 0, absent);
+    }
+}
+
+/* Up to 512 targets, all keys: words of numbers are turned back to rows. */
+static void look_up_square(struct asking *a, const struct page *p, size_t at, size_t n)
+{
+    _Alignas(BLOCK_BYTES) uint64_t square[WORD][WORDS_PER_BLOCK] = {{0}};
+    uint64_t here[WORDS_PER_BLOCK];
+    uint32_t place[WORD];
+    for (size_t k = 0; k < bit_words(n); k++) {
+        size_t some = n - k * WORD < WORD ? n - k * WORD : WORD;
+        here[k] = find_targets(a, p, at + k * WORD, some, place);
+        for (size_t i = 0; i < some; i++)
+            square[i][k] = p->rows[place[i] % WORD * p->n_words + place[i] / WORD];
+    }
+    a->snapshot->planes.kernel->transpose(square);
+    for (size_t i = 0; i < a->n; i++) {
+        uint64_t *row = a->rows + i * a->n_words, hits = 0;
+        for (size_t k = 0; k < bit_words(n); k++) {
+            uint64_t absent = le64toh(square[i][k]) & here[k];
+            if (p->doubtful >> i & 1)
+                absent |= look_again(a, i, at + k * WORD, here[k] & ~absent);
+            hits |= absent ^ here[k];
+            if (at % WORD)
+                put_bits(row, (ptrdiff_t)(at + k * WORD), absent);
+            else if (absent)
+                row[at / WORD + k] |= absent;
+        }
+        a->some |= (uint64_t)(hits != 0) << i;
+    }
+}
+
+static void look_up_all(struct asking *a, struct page *p, size_t at, size_t n)
+{
+    size_t step = p->turned ? WORD * WORDS_PER_BLOCK : WORD;
+    if (p->turned)
+        turn_rows(a->snapshot->planes.kernel, p);
+    for (size_t i = 0, some; i < n && !(asks_any(a) && a->some == a->all); i += some) {
+        some = n - i < step ? n - i : step;
+        if (p->turned)
+            look_up_square(a, p, at + i, some);
+        else if (asks_any(a))
+            look_for_any(a, p, at + i, some);
+        else
+            look_up_slice(a, p, at + i, some);
+    }
+}
+
+/* ---- which numbers are asked ---- */
+
+/* Their numbers lie in *first .. *end - 1. Returns how many they are. */
+static size_t range_of_columns(const struct asking *a, size_t at, size_t n,
+                               size_t *first, size_t *end)
+{
+    const struct tamis_snapshot *s = a->snapshot;
+    const struct tamis_target *t = &a->q->targets[at];
+    size_t n_columns = 0;
+    *first = *end = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!plain_between(s, &t[i], s->n_loose, s->n))
+            continue;
+        *first = !n_columns || t[i].slot - 1 < *first ? t[i].slot - 1 : *first;
+        *end = t[i].slot > *end ? t[i].slot : *end;
+        n_columns++;
+    }
+    return n_columns;
+}
+
+/* The lines that each row of these columns has, roughly. */
+static size_t lines_of_numbers(const struct shared_files *p, size_t begin, size_t end)
+{
+    return (end - begin) / LINE_COLUMNS + stripes_before(p, end - 1) -
+           stripes_before(p, begin) + 1;
+}
+
+/* Are at least half of the loose segments among n targets, and all of them ready? Then
+ * all are asked sooner, as they follow each other. */
+static bool lists_loose(const struct asking *a, size_t at, size_t n)
+{
+    const struct tamis_snapshot *s = a->snapshot;
+    uint64_t epoch = stage_epoch(), ready = UINT64_MAX;
+    size_t n_listed = 0;
+    if (!s->n_loose || s->n_loose > 2 * n)
+        return false;
+    for (size_t i = 0; i < s->n_loose; i += WORD)
+        ready &= planes_are_ready(&s->planes, i, epoch) | ~first_bits(s->n_loose - i);
+    for (size_t i = 0; i < n && ready == UINT64_MAX; i++)
+        n_listed += plain_between(s, &a->q->targets[at + i], 0, s->n_loose);
+    return 2 * n_listed >= s->n_loose;
+}
+
+/* The columns that are asked, *begin .. *end - 1. False: each is better asked by
+ * itself. */
+static bool lists_columns(const struct asking *a, size_t at, size_t n, size_t *begin,
+                          size_t *end)
+{
+    const struct shared_files *packs = &a->snapshot->shared;
+    size_t n_columns = n, n_lines = lines_of_numbers(packs, *begin, *end);
+    if (n_lines >= n / 16) { /* else most of them are asked anyway */
+        n_columns = range_of_columns(a, at, n, begin, end);
+        n_lines = n_columns ? lines_of_numbers(packs, *begin, *end) : 0;
+    }
+    return n_lines + 4 <= 2 * n_columns;
+}
+
+/* ---- room ---- */
+
+/* The snapshot keeps one, for it takes as long to map memory as to use it. The first
+ * word says how many there are. NULL: there is no memory. */
+static uint64_t *take_room(struct tamis_snapshot *s, size_t n_words)
+{
+    uint64_t *room = atomic_exchange(&s->room, NULL);
+    if (room && room[0] >= n_words)
+        return room;
+    unmap_room(room);
+    room = io_calls.mmap(NULL, n_words * sizeof *room, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (room == MAP_FAILED)
+        return NULL;
+    room[0] = n_words;
+    return room;
+}
+
+static void give_room(struct tamis_snapshot *s, uint64_t *room)
+{
+    uint64_t *none = NULL;
+    if (room && !atomic_compare_exchange_strong(&s->room, &none, room))
+        unmap_room(room);
+}
+
+/* Returns how much room it takes to ask n targets, for some keys at a time. */
+static size_t choose_room(const struct asking *a, struct page *p, size_t n)
+{
+    size_t most = n < MANY_TARGETS ? ROOM_WORDS : MOST_WORDS;
+    p->n_words = (((p->n - 1) / LINE_COLUMNS + 1) | 1) * WORDS_PER_BLOCK;
+    p->turned = a->n > FEW_KEYS && a->rows && n * a->n >= p->n + A_TURN &&
+                (1 + WORD) * p->n_words <= most;
+    p->max_keys = p->turned ? WORD : a->n;
+    if ((1 + p->max_keys) * p->n_words > most)
+        p->max_keys = most / p->n_words > 1 ? most / p->n_words - 1 : 1;
+    return (1 + p->max_keys) * p->n_words;
+}
+
+bool look_up_targets(struct asking *a, size_t at, size_t n)
+{
+    struct tamis_snapshot *s = a->snapshot;
+    uint64_t stack[ROOM_WORDS], *room = NULL;
+    size_t begin = s->n_loose, end = s->n;
+    if (n < 3 || a->plain != a->all || a->sheet)
+        return false;
+    bool columns = s->shared.n_stripes && lists_columns(a, at, n, &begin, &end);
+    bool loose = lists_loose(a, at, n);
+    if (columns && loose) /* together, if few columns lie in between */
+        loose = lines_of_numbers(&s->shared, s->n_loose, begin) <= n / 16 + 1;
+    if (!loose && !columns)
+        return false;
+    begin = loose ? 0 : begin;
+    end = columns ? end : s->n_loose;
+    struct page p = {.first = begin, .n = end - begin};
+    p.bare = columns && (asks_any(a) || n < p.n / 4);
+    size_t n_words = choose_room(a, &p, n);
+    if (n_words > ROOM_WORDS && !(room = take_room(s, WORDS_PER_BLOCK + n_words)))
+        return false;
+    p.any = room ? room + WORDS_PER_BLOCK : stack;
+    p.rows = p.any + p.n_words;
+    for (; p.from < a->n; p.from += p.n_keys) {
+        ask_page(a, &p);
+        look_up_all(a, &p, at, n);
+    }
+    give_room(s, room);
+    return true;
+}
