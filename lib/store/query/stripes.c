@@ -268,16 +268,9 @@ void tell_of_mute_columns(struct asking *a)
 
 size_t stripes_before(const struct shared_files *p, size_t number)
 {
-    size_t from = 0, to = p->n_stripes;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        const struct stripe *t = &p->stripes[middle];
-        if (t->first + t->band->n_columns <= number)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
+    size_t i = stripe_near(p, number);
+    return i + (p->n_stripes &&
+                number >= p->stripes[i].first + p->stripes[i].band->n_columns);
 }
 
 /* Which of n numbers from `first` on does stripe i have? False: none. */

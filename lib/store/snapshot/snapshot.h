@@ -197,17 +197,23 @@ void shared_free(struct shared_files *p);
 
 /* ---- one column ---- */
 
-/* The stripe that has the number; NULL: none. The search has no branch that depends
- * on the number. */
-static inline const struct stripe *stripe_of(const struct shared_files *p,
-                                             size_t number)
+/* The last stripe that begins at or before a number; else the first one. The search has
+ * no branch that depends on the number. */
+static inline size_t stripe_near(const struct shared_files *p, size_t number)
 {
     const uint32_t *at = p->firsts;
     for (size_t n = p->n_stripes, half; n > 1; n -= half) {
         half = n / 2;
         at += (at[half] <= number) * half;
     }
-    const struct stripe *t = p->n_stripes ? &p->stripes[at - p->firsts] : NULL;
+    return (size_t)(at - p->firsts);
+}
+
+/* The stripe that has the number; NULL: none. */
+static inline const struct stripe *stripe_of(const struct shared_files *p,
+                                             size_t number)
+{
+    const struct stripe *t = p->n_stripes ? &p->stripes[stripe_near(p, number)] : NULL;
     return t && number - t->first < t->rows.n_columns ? t : NULL;
 }
 
