@@ -65,6 +65,7 @@ const struct scenario scripted_scenarios[] = {
     /* Builders. */
     SCENARIO("build", BUILD "1"),
     SCENARIO("build-old", BUILD "1", .old_system = true),
+    SCENARIO("build-ribbon", "init; now; ribbon r 0 3000 .01; ask"),
     SCENARIO("build-many", "build built 1 900000 .01 67108864"),
     SCENARIO("embed", "embed engine 1 1100 1e-8 1"),
     SCENARIO("build-fails", BUILD "1", .first = "renameat2:1:EIO:ever"),
