@@ -15,7 +15,7 @@ COVERAGE_FLAGS := -O0 --coverage -fprofile-update=atomic
 coverage: | deps-coverage
 	@$(MAKE) --no-print-directory -j$$(nproc) B=$B/coverage COVERAGE=1 OPT='-O0 -g' \
 	    SANITIZE='--coverage -fprofile-update=atomic' \
-	    CPPFLAGS='-include tests/coverage/exit.h' tests
+	    CPPFLAGS='-include tests/coverage/exit.h' $B/coverage/tamis tests
 	@tests/coverage/coverage.sh $B/coverage
 
 # The tests' own code is not counted, and not slowed down, except in the test of the

@@ -1,8 +1,8 @@
 # table.py COVERAGE.json UNREACHED.md: prints the branches of each file that are
 # reached, then each line with one that is not; fails if a file that must reach 95% does
 # not, or if a function has more unreached branches than UNREACHED.md gives it. An
-# entry there is a line "- `file` function: N, why". Last come the lines and branches of
-# each room; those of the store are counted there only.
+# entry there is "- `file` function: N, why", or "function: N; function: N, why". Last
+# come the lines and branches of each room; those of the store are counted there only.
 import json
 import os
 import re
@@ -41,12 +41,11 @@ def print_rooms(files):
 
 
 def listed(path):
-    entry = re.compile(r"- `([^`]+)` (\w+): (\d+), \S")
     found = {}
     for line in open(path):
-        m = entry.match(line)
-        if m:
-            found[m[1], m[2]] = found.get((m[1], m[2]), 0) + int(m[3])
+        m = re.match(r"- `([^`]+)` (.*)", line)
+        for name, n in re.findall(r"(\w+): (\d+)(?=[,;] \S)", m[2]) if m else []:
+            found[m[1], name] = found.get((m[1], name), 0) + int(n)
     return found
 
 
