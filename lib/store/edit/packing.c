@@ -194,10 +194,8 @@ static int take_file(struct packing *p, struct considered *l, struct tamis_diag 
 {
     int rc = l->rc;
     if (error_may_pass(rc)) {
-        if (diag && l->diag.code)
+        if (diag)
             *diag = l->diag;
-        else
-            diag_errno(diag, rc, p->edit->catalog->path, "reading a filter");
         return rc;
     }
     if (rc) {

@@ -330,7 +330,7 @@ static int check_header(const struct attach *a, const struct header *h,
     if (c->state != STATE_SEALED)
         return diag_fail(diag, TAMIS_ERR_RANGE, a->path,
                          "still growing: seal it, then attach it");
-    if (id->hash_id != m->hash_id || id->hash_seed != m->hash_seed)
+    if (!meta_hashes(m, id))
         return attach_mismatch(
             a, diag, "built with another seed: build it with the store's domain");
     if (!all_zero(id->store_uuid, UUID_BYTES) &&
