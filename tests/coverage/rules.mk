@@ -1,4 +1,4 @@
-#help make coverage      branches of format/ and lib/ below the store that the tests reach, file by file
+#help make coverage      lines and branches of format/ and lib/ that the tests reach
 
 .PHONY: deps-coverage coverage
 deps-coverage: | deps-test
