@@ -226,6 +226,11 @@ extern const struct field meta_fields[];
 extern const size_t n_meta_fields;
 void meta_encode(const struct meta *m, uint8_t out[META_BYTES]);
 struct verdict meta_decode(const uint8_t *in, size_t n_bytes, struct meta *m);
+/* Does the filter hash as this store does? */
+static inline bool meta_hashes(const struct meta *m, const struct identity *id)
+{
+    return id->hash_id == m->hash_id && id->hash_seed == m->hash_seed;
+}
 
 /* The part of this kind; NULL: it has none. The record is good, and whole. */
 static inline const struct part_disk *record_part(const struct record_disk *d,

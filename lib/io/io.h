@@ -84,6 +84,17 @@ int io_open(const char *path, int flags, int *fd);
 /* Does the error of one of these say that the name is a directory's, a link's or a
  * device's? */
 bool io_not_regular(int err);
+/* That the process has no more descriptors or memory? It says nothing of the file. */
+static inline bool io_is_short(int err)
+{
+    return err == EMFILE || err == ENFILE || err == ENOMEM;
+}
+
+static inline bool io_is_file(const struct stat *st, uint64_t device, uint64_t inode)
+{
+    return st->st_dev == device && st->st_ino == inode;
+}
+
 /* The same for a name in a directory. Follows no link. */
 int io_open_beneath(int dir, const char *name, int flags, int *fd);
 /* The same for callers that check the descriptor themselves. */

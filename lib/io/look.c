@@ -131,8 +131,8 @@ static char *path_here(void)
     struct stat path, here;
     char *dir = realpath(".", NULL);
     if (dir && fstatat(AT_FDCWD, dir, &path, 0) == 0 &&
-        fstatat(AT_FDCWD, ".", &here, 0) == 0 && path.st_dev == here.st_dev &&
-        path.st_ino == here.st_ino)
+        fstatat(AT_FDCWD, ".", &here, 0) == 0 &&
+        io_is_file(&path, here.st_dev, here.st_ino))
         return dir;
     free(dir);
     return NULL;
@@ -177,7 +177,7 @@ int named_check(const struct named *n, int fd)
         return errno == ENOENT || errno == ENOTDIR ? 0 : errno;
     if (fstat(fd, &file) != 0)
         return errno;
-    if (name.st_dev != file.st_dev || name.st_ino != file.st_ino)
+    if (!io_is_file(&name, file.st_dev, file.st_ino))
         return TAMIS_ERR_REPLACED;
     /* The file is being removed at this moment. Or a mount keeps it under this name,
      * and its place in the directory that it was mounted from is unknown. */

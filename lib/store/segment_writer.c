@@ -102,8 +102,7 @@ static int check_file(const struct catalog *c, const struct wanted *w,
     const char *what = identity_differs(&own, id, &h->commit);
     if (memcmp(id->uuid, w->record.uuid, UUID_BYTES) != 0)
         what = "the file of another filter (its UUID differs)";
-    else if (!what &&
-             (id->hash_id != c->meta.hash_id || id->hash_seed != c->meta.hash_seed))
+    else if (!what && !meta_hashes(&c->meta, id))
         what = "a filter with another hash seed than the store's";
     else if (!what && commit_is_older(&h->commit, &known))
         what = "an older copy: the catalog has seen this filter further on";

@@ -126,6 +126,7 @@ int tamis_writer_create(const char *path, const struct tamis_writer_options *opt
     int dir, before = io_hold_cancel();
     *out = NULL;
     diag_clear(diag);
+    options_copy(&o, sizeof o, opt); /* create_in() refuses what is not valid */
     int err = io_open_new(path, &dir, &base, diag);
     if (!err) {
         err = create_in(dir, base, path, opt, out, diag);
@@ -133,7 +134,7 @@ int tamis_writer_create(const char *path, const struct tamis_writer_options *opt
     }
     if (err)
         diag_in(diag, path);
-    else if (options_copy(&o, sizeof o, opt) == 0 && o.one_thread)
+    else if (o.one_thread)
         writer_own(*out);
     io_let_cancel(before);
     return err;

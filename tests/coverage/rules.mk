@@ -1,4 +1,4 @@
-#help make coverage      branches of format/ and lib/ below the store that the tests reach, file by file
+#help make coverage      lines and branches of format/ and lib/ that the tests reach
 
 .PHONY: deps-coverage coverage
 deps-coverage: | deps-test
@@ -15,7 +15,7 @@ COVERAGE_FLAGS := -O0 --coverage -fprofile-update=atomic
 coverage: | deps-coverage
 	@$(MAKE) --no-print-directory -j$$(nproc) B=$B/coverage COVERAGE=1 OPT='-O0 -g' \
 	    SANITIZE='--coverage -fprofile-update=atomic' \
-	    CPPFLAGS='-include tests/coverage/exit.h' tests
+	    CPPFLAGS='-include tests/coverage/exit.h' $B/coverage/tamis tests
 	@tests/coverage/coverage.sh $B/coverage
 
 # The tests' own code is not counted, and not slowed down, except in the test of the

@@ -1,7 +1,7 @@
 /* Every call fails: each scenario is run once to count its calls, then again for each
  * call, each of its occurrences and each way in which it can fail, once and for ever.
  *
- *     faults [--jobs N] [--only SCENARIO[:CALL:NTH:FAULT:once|ever]]
+ *     faults [--jobs N] [--brief|--single] [--only SCENARIO[:CALL:NTH:FAULT:once|ever]]
  *
  * --only takes patterns: 'repair*:pread:*'. --script stands in for the one scenario's.
  * A scenario runs in a process of its own; when a run crashes, hangs or finds something
@@ -34,8 +34,9 @@ size_t n_scenarios;
 static const char *only = "", *only_script, *program;
 char root[ROOT_BYTES];
 long jobs;
-bool brief;        /* one fault a call, once, and not of all calls */
-static bool stops; /* the other way: stops.c */
+bool brief;         /* one fault a call, once, and not of all calls */
+static bool single; /* of all calls, for coverage; all faults at the first */
+static bool stops;  /* the other way: stops.c */
 
 /* ---- the points of one scenario ---- */
 
@@ -111,7 +112,9 @@ static void points_of_space(struct walk *w, const struct tally *counted, bool af
 static size_t n_faults(uint64_t nth)
 {
     enum { FIRST = 3, EVERY = 8 };
-    return !brief ? MAX_FAULTS : nth <= FIRST || nth % EVERY == 0;
+    if (!brief)
+        return single && nth > 1 ? 1 : MAX_FAULTS;
+    return nth <= FIRST || nth % EVERY == 0;
 }
 
 static void all_points(struct walk *w)
@@ -130,7 +133,7 @@ static void all_points(struct walk *w)
         uint64_t before = after ? counted.before[call] : 0;
         for (uint64_t n = before + 1; n <= counted.called[call]; n++)
             for (size_t i = 0; i < n_faults(n) && f[i].name; i++) {
-                if (point(w, call, n, &f[i], false) && !brief)
+                if (point(w, call, n, &f[i], false) && !brief && !single)
                     point(w, call, n, &f[i], true);
                 else
                     w->number++; /* a walk that goes on must count the same */
@@ -277,9 +280,13 @@ int main(int argc, char **argv)
 {
     uint64_t n_jobs = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
     const struct known_option known[] = {
-        {"brief", .flag = &brief},        {"stops", .flag = &stops},
-        {"jobs", .number = &n_jobs},      {"only", .text = &only},
-        {"script", .text = &only_script}, {0},
+        {"brief", .flag = &brief},
+        {"single", .flag = &single},
+        {"stops", .flag = &stops},
+        {"jobs", .number = &n_jobs},
+        {"only", .text = &only},
+        {"script", .text = &only_script},
+        {0},
     };
     program = argv[0];
     if (!options_read(argc, argv, known))

@@ -285,7 +285,7 @@ static int backup_open_shared(struct backup_item *it, int dir)
     if (!it->table_digest && !header_load(it->from, true, 0, 0, "", &h, NULL))
         it->table_digest = commit_table_digest(&h.commit);
     int rc = dead_load(dir, it->uuid, it->table_digest, &it->dead, &it->n_columns);
-    if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
+    if (io_is_short(rc))
         return rc;
     it->no_dead = rc;
     return 0;
@@ -462,7 +462,7 @@ static int open_rest(struct backup *b)
         }
         open_item(b, it);
         int rc = it->failure;
-        if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
+        if (io_is_short(rc))
             return diag_errno(b->diag, rc, b->catalog->path,
                               "opening all shared files, growing filters, and what "
                               "was just sealed, at once");

@@ -196,8 +196,7 @@ static int backup_check_copy(const struct catalog *k, const struct record *r, in
     struct header h;
     struct tamis_verify report;
     int rc = header_load(to, true, 0, 0, path, &h, &out->diag);
-    bool meant = !rc && h.identity.hash_id == k->meta.hash_id &&
-                 h.identity.hash_seed == k->meta.hash_seed &&
+    bool meant = !rc && meta_hashes(&k->meta, &h.identity) &&
                  memcmp(h.identity.uuid, r->uuid, UUID_BYTES) == 0 &&
                  !record_mismatch(r, &h);
     if (rc == TAMIS_ERR_DAMAGED || (!rc && !meant)) {

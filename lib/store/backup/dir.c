@@ -70,7 +70,7 @@ static bool has_name(const struct backup *b, const char *base)
     struct stat ours, there;
     return fstat(b->dir, &ours) == 0 &&
            fstatat(b->parent, base, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+           io_is_file(&ours, there.st_dev, there.st_ino);
 }
 
 static int backup_publish(struct backup *b, const char *path, const char *base)

@@ -503,13 +503,13 @@ static int check_env(struct catalog *c, struct tamis_diag *diag)
     int fd, rc = mdb_env_get_fd(c->env, &fd);
     if (!rc && fstat(fd, &st) != 0)
         rc = errno;
-    if (!rc && (st.st_dev != c->device || st.st_ino != c->inode))
+    if (!rc && !io_is_file(&st, c->device, c->inode))
         rc = ESTALE;
     if (rc)
         return catalog_fail(diag, c->path, rc, "opening the catalog");
     if (lock && fstat(c->lock_file.fd, &st) != 0)
         return diag_errno(diag, errno, lock->path, "looking at it");
-    if (lock && (lock->fd < 0 || st.st_dev != lock->device || st.st_ino != lock->inode))
+    if (lock && (lock->fd < 0 || !io_is_file(&st, lock->device, lock->inode)))
         return diag_fail(diag, TAMIS_ERR_REPLACED, lock->path,
                          "removed while the store was being opened: open it again");
     rc = lock ? catalog_agrees_mapped(c, diag) : 0;

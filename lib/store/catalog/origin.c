@@ -118,7 +118,7 @@ static int open_users(struct origin *o)
     int fd =
         openat(o->at, o->catalog.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     rc = fd < 0 || fstat(fd, &st) != 0 ? errno : 0;
-    if (!rc && (st.st_dev != o->catalog.device || st.st_ino != o->catalog.inode))
+    if (!rc && !io_is_file(&st, o->catalog.device, o->catalog.inode))
         rc = TAMIS_ERR_REPLACED;
     if (!rc)
         io_guard_fd(&o->users, fd);
@@ -201,7 +201,7 @@ static int compare_file(int at, const struct origin_file *f)
         return 0;
     if (fstatat(at, f->path, &st, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT || errno == ENOTDIR ? TAMIS_ERR_REPLACED : errno;
-    return st.st_dev == f->device && st.st_ino == f->inode ? 0 : TAMIS_ERR_REPLACED;
+    return io_is_file(&st, f->device, f->inode) ? 0 : TAMIS_ERR_REPLACED;
 }
 
 /* For good, and in all threads from their next probe on. */

@@ -302,8 +302,8 @@ static struct catalog *registry_find(const struct stat *file, const struct stat 
 {
     for (struct catalog *c = registry; c; c = c->next)
         if (c->fork_epoch == io_fork_epoch() &&
-            ((c->device == file->st_dev && c->inode == file->st_ino) ||
-             (c->dir_device == dir->st_dev && c->dir_inode == dir->st_ino)))
+            (io_is_file(file, c->device, c->inode) ||
+             io_is_file(dir, c->dir_device, c->dir_inode)))
             return c;
     return NULL;
 }
@@ -316,8 +316,8 @@ static int share(struct catalog *c, const struct stat *file, const struct stat *
     int rc = origin_check_files(c->origin, diag);
     if (!rc && origin_known(c->origin) == TAMIS_MISMATCH)
         rc = TAMIS_ERR_REPLACED;
-    if (c->device != file->st_dev || c->inode != file->st_ino ||
-        c->dir_device != dir->st_dev || c->dir_inode != dir->st_ino)
+    if (!io_is_file(file, c->device, c->inode) ||
+        !io_is_file(dir, c->dir_device, c->dir_inode))
         rc = TAMIS_ERR_REPLACED;
     if (rc == TAMIS_ERR_REPLACED)
         return diag_fail(diag, rc, c->path,
@@ -346,7 +346,7 @@ static int enter_turn(struct catalog *c, int dir, const struct stat *st)
         return EAGAIN;
     /* Replaced between being opened and being locked? */
     if (fstatat(dir, "catalog.lmdb", &now, AT_SYMLINK_NOFOLLOW) != 0 ||
-        now.st_dev != st->st_dev || now.st_ino != st->st_ino)
+        !io_is_file(&now, st->st_dev, st->st_ino))
         return EAGAIN;
     return 0;
 }

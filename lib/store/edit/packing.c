@@ -195,10 +195,8 @@ static int take_file(struct packing *p, struct considered *l)
 {
     int rc = l->rc;
     if (error_may_pass(rc)) {
-        if (p->diag && l->diag.code)
+        if (p->diag)
             *p->diag = l->diag;
-        else
-            diag_errno(p->diag, rc, p->edit->catalog->path, "reading a filter");
         return rc;
     }
     if (rc) {

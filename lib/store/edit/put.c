@@ -315,7 +315,7 @@ static int check_header(const struct attach *a, const struct header *h)
         return diag_fail(a->diag, TAMIS_ERR_RANGE, a->path,
                          "still growing: seal it, then attach it");
     const char *what = NULL;
-    if (id->hash_id != m->hash_id || id->hash_seed != m->hash_seed)
+    if (!meta_hashes(m, id))
         what = "built with another seed: build it with the store's domain";
     else if (!all_zero(id->store_uuid, UUID_BYTES) &&
              memcmp(id->store_uuid, m->store_uuid, UUID_BYTES) != 0)

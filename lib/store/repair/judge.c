@@ -49,7 +49,7 @@ bool repair_is_ours(const struct repair *r, const struct identity *id)
 {
     return (all_zero(id->store_uuid, UUID_BYTES) ||
             memcmp(id->store_uuid, r->meta.store_uuid, UUID_BYTES) == 0) &&
-           id->hash_id == r->meta.hash_id && id->hash_seed == r->meta.hash_seed;
+           meta_hashes(&r->meta, id);
 }
 
 /* ---- what the file says of itself ---- */
@@ -83,8 +83,7 @@ static int judge_header(int fd, const char *name, struct judgement *j)
 static const char *not_the_one(const struct repair *r, const struct record *record,
                                const struct header *h)
 {
-    if (h->identity.hash_id != r->meta.hash_id ||
-        h->identity.hash_seed != r->meta.hash_seed)
+    if (!meta_hashes(&r->meta, &h->identity))
         return "another hash or seed than the store's";
     if (record)
         return record_mismatch(record, h);
@@ -295,7 +294,7 @@ int repair_judge(struct repair *r, const struct repair_segment *segment,
         return say(j, FILE_MISSING, "the filter's file is missing");
     if (io_not_regular(rc))
         return j->code = rc, say(j, FILE_STRANGE, "left alone: not a regular file");
-    if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
+    if (io_is_short(rc))
         return diag_errno(r->diag, rc, r->path, "opening a filter");
     if (rc)
         return unread(j, rc, "left alone", tamis_strerror(rc));

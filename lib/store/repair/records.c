@@ -6,9 +6,9 @@
  * A record may name a list of hashes, too. A list answers no probe, so a damaged one
  * costs its segment nothing but the list: it goes to quarantine, and the record is
  * written without it. The record also loses a missing list, unless the filter is
- * missing, too: then both may come back. While a list can't be read, nothing is decided:
- * it may make a damaged filter anew. A damaged list goes to quarantine with its damaged
- * filter. */
+ * missing, too: then both may come back. While a list can't be read, nothing is
+ * decided: it may make a damaged filter anew. A damaged list goes to quarantine with
+ * its damaged filter. */
 #include "lib/store/repair/inside.h"
 
 /* Judges the list of a segment as its record is by now. *j has the state of its filter.

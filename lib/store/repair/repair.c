@@ -104,8 +104,8 @@ static bool same_inode(int dir_a, const char *a, int dir_b, const char *b)
 {
     struct stat x, y;
     return fstatat(dir_a, a, &x, AT_SYMLINK_NOFOLLOW) == 0 &&
-           fstatat(dir_b, b, &y, AT_SYMLINK_NOFOLLOW) == 0 && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino;
+           fstatat(dir_b, b, &y, AT_SYMLINK_NOFOLLOW) == 0 &&
+           io_is_file(&x, y.st_dev, y.st_ino);
 }
 
 /* A second name, not another name. Until the catalog has changed, the file must stay

@@ -160,7 +160,7 @@ static int open_its_files(struct repair *r, struct shared_file *p,
     p->n_columns = h->commit.stages[PACK_ROWS].n_columns;
     n = p->n_columns;
     int rc = dead_load(r->filters.fd, p->has.uuid, p->digest, &p->dead, &n);
-    if (rc == EMFILE || rc == ENFILE || rc == ENOMEM)
+    if (io_is_short(rc))
         return diag_errno(r->diag, rc, r->path, "opening tombstones");
     if (rc > 0 && rc != ENOENT)
         note(p, rc, "its tombstones: left alone: ", tamis_strerror(rc));

@@ -256,7 +256,7 @@ int entry_filter(const struct tamis_snapshot *s, struct entry *e,
     struct tamis_filter *mine;
     rc = entry_open(s, e, &mine, diag);
     if (rc) {
-        if (rc != EMFILE && rc != ENFILE && rc != ENOMEM && rc != EINTR && rc != EAGAIN)
+        if (!io_is_short(rc) && rc != EINTR && rc != EAGAIN)
             atomic_store_explicit(&e->failure, rc, memory_order_relaxed);
         return rc;
     }

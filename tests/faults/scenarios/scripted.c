@@ -26,6 +26,10 @@
     "init; begin; put a 0 20; bare b; grow g; put s 101 150; put t 1000 1500; end; "   \
     "add g 10; commit g; shut g; "
 #define PACKED PACKABLE "pack; close; now; "
+/* Two, one of them with a list. */
+#define PACKS                                                                          \
+    "init; begin; put a 0 20; grow g; put s 101 150; list l 500 40; put t 1000 1500; " \
+    "end; pack a s; pack t l; add g 90; commit g; shut g; "
 #define BACKED_UP                                                                      \
     "init; begin; put a 0 20; bare b; grow g; put l 101 5; end; add g 90; commit g; "  \
     "shut g; lose l; "
@@ -65,6 +69,7 @@ const struct scenario scripted_scenarios[] = {
     /* Builders. */
     SCENARIO("build", BUILD "1"),
     SCENARIO("build-old", BUILD "1", .old_system = true),
+    SCENARIO("build-ribbon", "init; now; ribbon r 0 3000 .01; ask"),
     SCENARIO("build-many", "build built 1 900000 .01 67108864"),
     SCENARIO("embed", "embed engine 1 1100 1e-8 1"),
     SCENARIO("build-fails", BUILD "1", .first = "renameat2:1:EIO:ever"),
@@ -207,7 +212,15 @@ const struct scenario scripted_scenarios[] = {
     SCENARIO("unpack", PACKED "unpack"),
     SCENARIO("pack-drop", PACKED "begin; drop a; put n 3100 30; end"),
     SCENARIO("pack-ask", PACKED "ask"),
-    SCENARIO("pack-lost", PACKABLE "pack; keep; catalog gone; now; repair"),
-    SCENARIO("pack-backup", PACKED "backup"),
+    SCENARIO("packs-lost", PACKS "keep; catalog gone; now; repair"),
+    SCENARIO("packs-record", PACKS "keep; spoil g; now; repair"),
+    SCENARIO("packs-confirm", PACKS "keep; catalog gone; repair; now; confirm"),
+    SCENARIO("packs-damage",
+             PACKS "rot s 5600; rot a 5700; lose l; lose t; close; now; "
+                   "repair 0 1 0 0 2 0"),
+    SCENARIO("packs-backup", PACKS "rot s 5600; rot a 5700; close; now; backup 0 1"),
+    SCENARIO("packs-edit",
+             PACKS "close; now; begin; union u a t; fold s; pput m 3000 40; "
+                   "merge n l l; end; unpack l; pack 2"),
     {0},
 };

@@ -212,28 +212,6 @@ TEST_IN_DIR(edit_refuses_bad_arguments)
     IS(tamis_edit_commit(NULL, NULL), TAMIS_ERR_RANGE);
     struct tamis_growth bad = {.factor = 100};
     IS(tamis_edit_put_growing(e, "a", 1, &bad, NULL, NULL), TAMIS_ERR_RANGE);
-    const void *odd = &(const size_t){3}; /* options of another size */
-    SNAPSHOT snap = snapshot_of(s);
-    struct tamis_edit *none = e;
-    struct tamis_packer *packer = (void *)1;
-    struct tamis_writer *w = (void *)1;
-    struct tamis_filter *list = (void *)1;
-    IS(tamis_edit_begin(s, odd, &none, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_begin(s, NULL, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_packer(e, odd, &packer, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_store_writer(s, "g", 1, odd, &w, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_snapshot_list(snap, 0, &list, NULL), TAMIS_ERR_RANGE);
-    assert_false(none || packer || w || list);
-    IS(tamis_edit_builder(e, "a", 1, 0, NULL, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_attach(e, "a", 1, NULL, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_from_list(e, snap, 0, 0, odd, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_reconcile(e, snap, NULL, 0, odd, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_edit_reconcile(e, snap, NULL, 1, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_store_confirm(s, odd, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_store_backup(s, path_of("b"), odd, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_store_backup(s, "", NULL, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_store_repair(path_of("s"), odd, NULL, NULL), TAMIS_ERR_RANGE);
-    IS(tamis_store_repair("", NULL, NULL, NULL), TAMIS_ERR_RANGE);
     OK(tamis_edit_put_bare(e, name, 255, NULL, NULL));
     OK(tamis_edit_commit(e, NULL));
     tamis_edit_abort(NULL);
