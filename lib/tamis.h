@@ -67,7 +67,8 @@
  * PROBES WAIT FOR NO ONE. A probe never waits for another thread, even one that is
  * stalled, of lower priority, or gone. When a growing filter changes, each thread reads
  * the header for itself; a probe that cannot map the new stages at once answers
- * MAYBE/UNREADABLE. A probe may take 80 KiB of stack, more than SIGSTKSZ.
+ * MAYBE/UNREADABLE. A probe may take 80 KiB of stack, more than SIGSTKSZ. A snapshot
+ * that was asked a list of 512 or more in no order may keep 16 MiB until it is freed.
  * tamis_snapshot_current() may wait for a thread that loads the same snapshot.
  *
  * SIGNALS. A signal handler may probe any filter, also the one that the interrupted

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 
 enum {
-    ROOM_WORDS = 2048,    /* for rows, on the stack, */
+    ROOM_WORDS = 1600,    /* for rows, on the stack, */
     MOST_WORDS = 1 << 21, /* and elsewhere, but for one row */
     FEW_KEYS = 6,         /* are looked up one by one */
     MANY_TARGETS = 512,   /* are worth more room than is on the stack */
@@ -264,12 +264,14 @@ static bool lists_columns(const struct asking *a, size_t at, size_t n, size_t *b
  * word says how many there are. NULL: there is no memory. */
 static uint64_t *take_room(struct tamis_snapshot *s, size_t n_words)
 {
+    int saved = errno;
     uint64_t *room = atomic_exchange(&s->room, NULL);
     if (room && room[0] >= n_words)
         return room;
     unmap_room(room);
     room = io_calls.mmap(NULL, n_words * sizeof *room, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    errno = saved;
     if (room == MAP_FAILED)
         return NULL;
     room[0] = n_words;

@@ -76,6 +76,7 @@ static void check_key_of(struct tamis_store *s, struct tamis_snapshot *snap, uns
 static void *no_memory(void *at, size_t n, int prot, int flags, int fd, off_t offset)
 {
     (void)at, (void)n, (void)prot, (void)flags, (void)fd, (void)offset;
+    errno = ENOMEM;
     return MAP_FAILED;
 }
 
@@ -102,8 +103,10 @@ static void check_list(struct tamis_store *s, struct tamis_snapshot *snap, unsig
     for (; n_list > 64; n_list = n_list > 600 ? n_list - n_list / 2 : n_list / 3) {
         struct tamis_target odd = list[n_list - 1];
         list[n_list - 1].snapshot--;
+        errno = 77;
         size_t got =
             ASK(snap, LIST(list, n_list), KEYS(keys, n_asked), .absent = looked);
+        IS(errno, 77);
         IS(ASK(snap, LIST(list, n_list), KEYS(keys, n_asked)), got);
         for (size_t k = 0; k < n_asked; k++)
             for (size_t j = 0; j < n_list; j++) {
