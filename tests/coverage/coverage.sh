@@ -5,10 +5,8 @@
 # second failure after a first, and processes that SIGBUS kills, whose counters die too.
 # Called by `make coverage`: coverage.sh BUILD, which was built with --coverage.
 #
-# All tests that run the library take part, but for those of the devices and of power cuts
-# on real file systems; those that have a size are run with a small one. Counters of
-# children that end by _exit() count too (exit.h); those of children that are killed are
-# lost.
+# All tests take part but those of real disks, and of small sizes. Children that end by
+# _exit() count too (exit.h), those that are killed do not.
 set -u
 build=$1
 find "$build" -name '*.gcda' -delete
@@ -26,6 +24,7 @@ step rot "$build/tests/rot/rot" --every 600 &
 step unit tests/unit.sh $(find "$build/tests" -maxdepth 1 -name 'test_*' ! -name '*.*' | sort)
 step crash "$build/tests/crash/explore" --states 3000 --seed 1
 step kill "$build/tests/kill/kill" --cycles 60 --every 50 --seed 1
+step scalar env TAMIS_KERNEL=scalar "$build/tests/test_blocks"
 step fuzz fuzz/replay.sh "$build" 2 header record file keys ops store pack list
 step faults "$build/tests/faults/faults" --single
 wait

@@ -4,12 +4,9 @@
 deps-coverage: | deps-test
 	$(call install,gcovr python3)
 
-# gcc counts the branches of the code that it generates: two for each condition of an
-# && or ||, two for each ?: and loop, one for each case. At -O0 these are those of the
-# source; optimized they are merged and copied. C has no exceptions, so nothing is left
-# out (gcovr's --exclude-* options are not used), and an atomic is one instruction.
-# Threads share the counters, hence atomic: the count of one way out of a block is that
-# of the block less the others, and lost increments would make ways up.
+# gcc counts the branches of the code that it generates: two for each condition, one for
+# each case. At -O0 these are those of the source. Threads share the counters, hence
+# atomic: lost increments would make ways up.
 COVERAGE_FLAGS := -O0 --coverage -fprofile-update=atomic
 
 coverage: | deps-coverage

@@ -1,6 +1,5 @@
-# table.py COVERAGE.json: prints the branches of each file that are reached, with each line
-# that has one that is not, and the lines and branches of each room. Fails if all rooms
-# together have less than they must.
+# table.py COVERAGE.json: the branches that are reached of each file, the lines that have
+# others, and the sums of each room. Fails if all rooms together have less than they must.
 import json
 import os
 import sys

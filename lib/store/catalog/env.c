@@ -373,8 +373,6 @@ static int catalog_agrees_mapped(struct catalog *c, struct tamis_diag *diag)
 
 int catalog_agrees(struct catalog *c, struct tamis_diag *diag)
 {
-    if (!c->origin)
-        return 0;
     pthread_rwlock_rdlock(&c->map_lock);
     int rc = catalog_agrees_mapped(c, diag);
     pthread_rwlock_unlock(&c->map_lock);
@@ -499,7 +497,7 @@ static int open_databases(struct catalog *c, const struct meta *m, struct io_wai
 static int check_env(struct catalog *c, struct tamis_diag *diag)
 {
     struct stat st;
-    const struct origin_file *lock = c->origin ? &c->origin->lock : NULL;
+    const struct origin_file *lock = &c->origin->lock;
     int fd, rc = mdb_env_get_fd(c->env, &fd);
     if (!rc && fstat(fd, &st) != 0)
         rc = errno;
@@ -507,12 +505,12 @@ static int check_env(struct catalog *c, struct tamis_diag *diag)
         rc = ESTALE;
     if (rc)
         return catalog_fail(diag, c->path, rc, "opening the catalog");
-    if (lock && fstat(c->lock_file.fd, &st) != 0)
+    if (fstat(c->lock_file.fd, &st) != 0)
         return diag_errno(diag, errno, lock->path, "looking at it");
-    if (lock && (lock->fd < 0 || !io_is_file(&st, lock->device, lock->inode)))
+    if (lock->fd < 0 || !io_is_file(&st, lock->device, lock->inode))
         return diag_fail(diag, TAMIS_ERR_REPLACED, lock->path,
                          "removed while the store was being opened: open it again");
-    rc = lock ? catalog_agrees_mapped(c, diag) : 0;
+    rc = catalog_agrees_mapped(c, diag);
     if (rc)
         return rc;
     catalog_clear_slots(c);
@@ -530,7 +528,7 @@ static int env_open_file(struct catalog *c, const char *file, struct io_wait *wa
         c->read_only |= rc == EACCES || rc == EPERM || rc == EROFS;
         return catalog_fail(diag, c->path, rc, "opening the catalog's lock file");
     }
-    rc = c->origin ? origin_take_lock_file(c->origin, diag) : 0;
+    rc = origin_take_lock_file(c->origin, diag);
     if (!rc)
         rc = gate_enter(c, LOCK_SLOT, wait, diag);
     if (rc)

@@ -389,7 +389,7 @@ static int need_env(struct catalog *c, struct io_wait *wait, struct tamis_diag *
         struct io_wait briefly = {.timeout_ms = 10};
         struct tamis_diag whom = {0};
         pthread_rwlock_rdlock(&c->map_lock);
-        bool has = c->env || !c->origin;
+        bool has = c->env != NULL;
         pthread_rwlock_unlock(&c->map_lock);
         if (has)
             return 0;

@@ -301,10 +301,9 @@ int tamis_edit_from_list(struct tamis_edit *edit, struct tamis_snapshot *snapsho
         return rc;
     /* A segment with a list has a record, which was good when the snapshot was made. */
     struct entry *e = snapshot->entries[index];
-    rc = verdict_error(entry_decode(e, &r).code);
-    if (!rc)
-        rc = edit_may_remake(edit, snapshot, index, diag);
-    if (!rc && !ours.kind)
+    entry_decode(e, &r);
+    rc = edit_may_remake(edit, snapshot, index, diag);
+    if (!ours.kind)
         ours.kind = r.kind;
     if (!rc)
         rc = from_list(edit, e, &r, list, error, &ours, diag);

@@ -196,8 +196,7 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
     s->ledger = c->ledger;
     atomic_fetch_add_explicit(&s->dir->refs, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&s->ledger->refs, 1, memory_order_relaxed);
-    if (s->origin)
-        atomic_fetch_add_explicit(&s->origin->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&s->origin->refs, 1, memory_order_relaxed);
     struct loading l = {.snapshot = s, .previous = previous};
     int rc = catalog_read(c, load_in, &l, diag);
     if (!rc)

@@ -26,7 +26,6 @@
     "init; begin; put a 0 20; bare b; grow g; put s 101 150; put t 1000 1500; end; "   \
     "add g 10; commit g; shut g; "
 #define PACKED PACKABLE "pack; close; now; "
-/* Two, one of them with a list. */
 #define PACKS                                                                          \
     "init; begin; put a 0 20; grow g; put s 101 150; list l 500 40; put t 1000 1500; " \
     "end; pack a s; pack t l; add g 90; commit g; shut g; "
@@ -166,6 +165,9 @@ const struct scenario scripted_scenarios[] = {
     SCENARIO("repair-sealed", STORE "past g; seal g; shut g; " REPAIR "1 0 0 0 0 0"),
     SCENARIO("repair-list", "init; list l 100 50; lose l; " REPAIR "0 1 0 0 0 0"),
     SCENARIO("repair-record", STORE "keep; spoil a; now; repair 0 1 0 0 0 0"),
+    SCENARIO("repair-records",
+             "init; begin; list l 100 50; list m 200 60; grow g; end; add g 10; "
+             "commit g; shut g; lose l; spoil m; now; repair"),
     SCENARIO("repair-lost",
              STORE DEAD "rot a 5600; keep; catalog gone; now; repair 1 1 1 0 0 1"),
     SCENARIO("repair-zeros", STORE "keep; catalog zero; now; repair 0 1 0 0 0 1"),
@@ -187,6 +189,7 @@ const struct scenario scripted_scenarios[] = {
              "now; repair 1 1 1 2 0 1"),
     SCENARIO("confirm",
              STORE DEAD "rot a 5600; keep; catalog gone; repair; now; confirm"),
+    SCENARIO("verify-record", ORPHANS "spoil a; now; orphans 1; close; now; repair"),
     SCENARIO("verify",
              ORPHANS "keep; close; now; orphans 2; close; now; repair 0 0 1 2 0 0"),
     /* Backups: left out, damaged. */
@@ -213,6 +216,9 @@ const struct scenario scripted_scenarios[] = {
     SCENARIO("pack-drop", PACKED "begin; drop a; put n 3100 30; end"),
     SCENARIO("pack-ask", PACKED "ask"),
     SCENARIO("packs-lost", PACKS "keep; catalog gone; now; repair"),
+    SCENARIO("packs-twice",
+             "init; begin; put a 0 20; put s 101 150; list t 1000 300; end; "
+             "pack a s t; twice t 20 9; keep; catalog gone; now; repair"),
     SCENARIO("packs-record", PACKS "keep; spoil g; now; repair"),
     SCENARIO("packs-confirm", PACKS "keep; catalog gone; repair; now; confirm"),
     SCENARIO("packs-damage",
