@@ -190,9 +190,7 @@ enum tamis_reason reason_of_error(int code)
 {
     if (code == ENOENT)
         return TAMIS_FILE_LOST;
-    if (code == TAMIS_ERR_MISMATCH)
-        return TAMIS_MISMATCH;
-    return TAMIS_UNREADABLE;
+    return code == TAMIS_ERR_MISMATCH ? TAMIS_MISMATCH : TAMIS_UNREADABLE;
 }
 
 const char *name_text(char text[NAME_TEXT_BYTES], const void *name, size_t n_bytes)

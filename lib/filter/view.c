@@ -248,9 +248,7 @@ static int check_successor(const struct tamis_filter *f, const struct view *v,
         return TAMIS_ERR_DAMAGED; /* an older copy put in place: its bits are, too */
     /* An older copy that was recovered since: its sequence leapt. Or a failed sync took
      * back commits that were only visible (R4), until the writer has replayed. */
-    if (h->commit.watermark < least->watermark)
-        return TAMIS_ERR_DAMAGED;
-    return 0;
+    return h->commit.watermark < least->watermark ? TAMIS_ERR_DAMAGED : 0;
 }
 
 /* Publishes a view of this header; false if another thread was faster. It

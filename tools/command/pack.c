@@ -209,15 +209,14 @@ const struct command cmd_pack = {
     .about =
         "Packs sealed filters, all or the named ones: then a key is asked of all of "
         "them in a few cache lines. Filters that grow, or have several stages, are "
-        "left as they are; so are those that would be much larger there: "
-        "a row has a byte even for one filter, so pack eight or more of like size. The "
-        "filters' own files go; engines that mostly ask one segment at a time should "
-        "not pack.\n"
+        "left as they are; so are those that would be much larger there: a row has a "
+        "byte even for one filter, so pack eight or more of like size. The filters' "
+        "own files go; engines that mostly ask one segment at a time should not pack.\n"
         "\n"
         "With --auto it packs what is loose, and rewrites packs that are half dead or "
         "small: run it after each change, or now and then. Until the new pack is "
-        "listed, the old ones take room beside it: --dry-run says how large it is. The "
-        "catalog takes some pages more.\n",
+        "listed, the old ones take room beside it: --dry-run says how large it is. "
+        "The catalog takes some pages more.\n",
     .options = {OPTION(AUTO), OPTION(REPACK),
                 OPTION(DRY_RUN, "say what it would do, and change nothing"),
                 OPTION(JOBS, "use N threads, 8 at most; default: one a processor"),

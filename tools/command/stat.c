@@ -394,14 +394,13 @@ const struct command cmd_stat = {
     .arguments = "STORE [SEGMENT...] [--residency] [--json | --svg FILE | ...]",
     .summary = "print totals of a store, details of segments",
     .about =
-        "Prints the totals of the store, and the stages of each segment named: "
-        "how full they are, their expected error and their target. If a filter is "
-        "over its target, as a union may be, build it anew ('tamis build "
-        "--replaces'). A filter with a missing or truncated file counts as lost. "
-        "It exits 3 if a filter, pack or list is lost, has a damaged header or is no "
-        "regular file, 4 if one cannot be read; with names, only for these. "
-        "--prometheus prints nothing if this process lacks the permission or the "
-        "room to open a filter.\n",
+        "Prints the totals of the store, and the stages of each segment named: how "
+        "full they are, their expected error and their target. If a filter is over "
+        "its target, as a union may be, build it anew ('tamis build --replaces'). A "
+        "filter with a missing or truncated file counts as lost. It exits 3 if a "
+        "filter, pack or list is lost, has a damaged header or is no regular file, 4 "
+        "if one cannot be read; with names, only for these. --prometheus prints "
+        "nothing if this process lacks the permission or the room to open a filter.\n",
     .options =
         {OPTION(RESIDENCY,
                 "pages of each filter in memory, whoever uses them. The kernel tells "

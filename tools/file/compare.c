@@ -109,8 +109,7 @@ const struct command cmd_file_contains = {
              "bits of no key. To ask for one key, build PART from it. Both filters "
              "are sealed, of one seed and of one stage. They are folded to the "
              "greatest size that divides both, and MAYBE says less then. A damaged "
-             "page proves nothing: MAYBE then exits 3, and ABSENT "
-             "stays a proof.\n",
+             "page proves nothing: MAYBE then exits 3, and ABSENT stays a proof.\n",
     .options = {OPTION(QUIET, "print nothing: exit 0 if it may, 10 if not")},
     .examples = TWO_FILTERS "tamis file contains words.tamis more.tamis\n",
     .run = run,

@@ -97,8 +97,8 @@ const struct command cmd_file_intersect = {
              "It may say HIT of more other keys than a filter built from the common "
              "keys. The FILEs are sealed, of one seed and of one stage: build them "
              "for the same error. They are folded to the greatest size that divides "
-             "all of theirs. Damaged pages count as "
-             "all ones: no key is lost, and it exits 3.\n",
+             "all of theirs. Damaged pages count as all ones: no key is lost, and it "
+             "exits 3.\n",
     .options = {OPTION(SEGMENT), OPTION(BIND), OPTION(WATERMARK), OPTION(JSON)},
     .examples =
         TWO_FILTERS "tamis file intersect common.tamis words.tamis more.tamis\n",

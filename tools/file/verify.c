@@ -42,9 +42,8 @@ const struct command cmd_file_verify = {
     .arguments = "FILE [--offset N] [--against KEYFILE]",
     .summary = "check every page of one filter",
     .about =
-        "Reads and checks every page. A pack answers for all its columns together, "
-        "so that one may hide what another has lost: 'tamis verify STORE' asks "
-        "each.\n",
+        "Reads and checks every page. A pack answers for all its columns together, so "
+        "that one may hide what another has lost: 'tamis verify STORE' asks each.\n",
     .options = {OPTION(OFFSET, "the filter starts here in FILE, a multiple of 4096"),
                 OPTION(AGAINST, "look up every key of the list as well"),
                 OPTION(EMPTY, "accept a list without keys: it checks nothing"),

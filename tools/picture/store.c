@@ -518,8 +518,7 @@ static void draw_picture(FILE *to, const struct picture *p)
         draw_line(to, error_y(s, 1), "axis");
         svg_text(to, LEFT, HEIGHT - 26, "",
                  "Width: bytes of the disk, by rank, the largest of a rank first. "
-                 "Point at a "
-                 "column for its name and numbers.");
+                 "Point at a column for its name and numbers.");
     }
     if (p->n_grouped > 0)
         svg_text(to, LEFT, HEIGHT - 10, "",
