@@ -1,7 +1,6 @@
-/* A table of what a record holds, field by field. Records are encoded and decoded
- * by it, and `tamis file show` prints from it. A test holds it against SPEC.md and
- * checks that it covers every byte of the record, so neither can drift from the
- * structs. */
+/* A table of what a record holds, field by field. Records are encoded and decoded by
+ * it, and `tamis file show` prints from it. A test holds it against SPEC.md and checks
+ * that it covers every byte of the record, so neither can drift from the structs. */
 #ifndef TAMIS_FORMAT_FIELD_H
 #define TAMIS_FORMAT_FIELD_H
 

@@ -240,10 +240,9 @@ struct kernel {
      * of block c becomes bit c of the 64-bit row blocks[i % 64][i / 64]. Aligned to 64
      * bytes. */
     void (*transpose)(uint64_t blocks[64][WORDS_PER_BLOCK]);
-    /* Finds the rows that a key has in one block (SPEC.md §17.1), and
-     * prefetches them. `block` is the row of the block's first bit. Writes the
-     * addresses of all eight words, from the key's first one on; only `words` are
-     * prefetched. */
+    /* Finds the rows that a key has in one block (SPEC.md §17.1), and prefetches them.
+     * `block` is the row of the block's first bit. Writes the addresses of all eight
+     * words, from the key's first one on; only `words` are prefetched. */
     void (*fetch_rows)(const uint8_t *block, uint32_t row_bytes, uint32_t words,
                        uint64_t h, const uint8_t **rows);
     /* Writes to `to` those filters among these whose bits are set in all of n rows: bit

@@ -211,9 +211,8 @@ void tamis_packer_free(struct tamis_packer *packer);
  * Answers, bindings, ranks, ranges and watermarks stay. ENOSPC: the files would not
  * fit; none was written. ERR_NO_SEGMENT: a segment is in no usable pack. ERR_DAMAGED: a
  * page of its rows, or of the pack's table of columns, fails its check. ERR_MISMATCH:
- * the table has another filter in its place.
- * ERR_VERSION: a segment has a feature of a newer version. After a failure abort the
- * edit. */
+ * the table has another filter in its place. ERR_VERSION: a segment has a feature of a
+ * newer version. After a failure abort the edit. */
 int tamis_edit_unpack(struct tamis_edit *edit, struct tamis_snapshot *snapshot,
                       const uint32_t *segments, size_t n, struct tamis_diag *diag);
 /* Makes a filter from n segments of a snapshot of the same store, without their keys,
