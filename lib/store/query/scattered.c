@@ -1,4 +1,4 @@
-/* Targets in no order: all columns, all loose segments, or both are asked, into rows of
+/* Targets in no order: all in stripes, all loose ones, or both are asked, into rows of
  * bits of their own, where each target then finds its bit. The rows of many keys are
  * turned first, so that one look at a target answers for all of them:
  *
@@ -27,7 +27,7 @@ struct page {
     size_t first, n;               /* the numbers that are asked, */
     size_t from, n_keys, max_keys; /* and the keys */
     size_t n_words; /* of a row, an odd number of lines: they shall not evict others */
-    bool bare;      /* hits are not looked at: few of these columns are asked for */
+    bool bare;      /* hits are not looked at: few of these numbers are asked for */
     bool turned;    /* word n / 64 of row n % 64 is number n's: a bit for each key */
     uint64_t hits;  /* keys that some number may have */
     uint64_t doubtful; /* those whose hits a range may exclude, or a failed page made */
@@ -221,7 +221,7 @@ static size_t range_of_columns(const struct asking *a, size_t at, size_t n,
     return n_columns;
 }
 
-/* The lines that each row of these columns has, roughly. */
+/* The lines that each row of these numbers has, roughly. */
 static size_t lines_of_numbers(const struct shared_files *p, size_t begin, size_t end)
 {
     return (end - begin) / LINE_COLUMNS + stripes_before(p, end - 1) -
@@ -244,16 +244,16 @@ static bool lists_loose(const struct asking *a, size_t at, size_t n)
     return 2 * n_listed >= s->n_loose;
 }
 
-/* The columns that are asked, *begin .. *end - 1. False: each is better asked by
- * itself. */
+/* The numbers in stripes that are asked, *begin .. *end - 1. False: each is better
+ * asked by itself. */
 static bool lists_columns(const struct asking *a, size_t at, size_t n, size_t *begin,
                           size_t *end)
 {
-    const struct shared_files *packs = &a->snapshot->shared;
-    size_t n_columns = n, n_lines = lines_of_numbers(packs, *begin, *end);
+    const struct shared_files *shared = &a->snapshot->shared;
+    size_t n_columns = n, n_lines = lines_of_numbers(shared, *begin, *end);
     if (n_lines >= n / 16) { /* else most of them are asked anyway */
         n_columns = range_of_columns(a, at, n, begin, end);
-        n_lines = n_columns ? lines_of_numbers(packs, *begin, *end) : 0;
+        n_lines = n_columns ? lines_of_numbers(shared, *begin, *end) : 0;
     }
     return n_lines + 4 <= 2 * n_columns;
 }
@@ -305,16 +305,16 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
     size_t begin = s->n_loose, end = s->n;
     if (n < 3 || a->plain != a->all || a->sheet)
         return false;
-    bool columns = s->shared.n_stripes && lists_columns(a, at, n, &begin, &end);
+    bool striped = s->shared.n_stripes && lists_columns(a, at, n, &begin, &end);
     bool loose = lists_loose(a, at, n);
-    if (columns && loose) /* together, if few columns lie in between */
+    if (striped && loose) /* together, if few numbers lie in between */
         loose = lines_of_numbers(&s->shared, s->n_loose, begin) <= n / 16 + 1;
-    if (!loose && !columns)
+    if (!loose && !striped)
         return false;
     begin = loose ? 0 : begin;
-    end = columns ? end : s->n_loose;
+    end = striped ? end : s->n_loose;
     struct page p = {.first = begin, .n = end - begin};
-    p.bare = columns && (asks_any(a) || n < p.n / 4);
+    p.bare = striped && (asks_any(a) || n < p.n / 4);
     size_t n_words = choose_room(a, &p, n);
     if (n_words > ROOM_WORDS && !(room = take_room(s, WORDS_PER_BLOCK + n_words)))
         return false;

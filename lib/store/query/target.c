@@ -228,7 +228,8 @@ probe_after_look(struct tamis_snapshot *s, const struct tamis_target *t,
     return s->watch.answer(&s->watch, t, key, why, p, clock);
 }
 
-/* A column whose pages are all good, in a snapshot that is quick: its bits decide. */
+/* A segment of a stripe whose pages are all good, in a snapshot that is quick: its bits
+ * decide. */
 static __attribute__((noinline)) enum tamis_answer
 probe_column(struct tamis_snapshot *s, const struct tamis_target *t,
              const struct tamis_key *key, enum tamis_reason *why)
@@ -236,18 +237,17 @@ probe_column(struct tamis_snapshot *s, const struct tamis_target *t,
     uint64_t clock = quick_clock();
     size_t number = t->slot - 1U;
     const struct stripe *p = stripe_of(&s->shared, number);
-    uint32_t column = p ? (uint32_t)(number - p->first) : 0;
+    uint32_t at = p ? (uint32_t)(number - p->first) : 0;
     if (!p || !plain_between(s, t, s->n_loose, s->n) || key->tag != s->domain.tag ||
         atomic_load_explicit(&s->quick, memory_order_acquire) != clock ||
-        !stage_all_good(p->rows.stage) ||
-        !(p->living[column / WORD] >> column % WORD & 1))
+        !stage_all_good(p->rows.stage) || !(p->living[at / WORD] >> at % WORD & 1))
         return probe_after_look(s, t, key, why);
-    bool hit = pack_column_set(&p->rows, column, key->hash), by_range;
+    bool hit = pack_column_set(&p->rows, at, key->hash), by_range;
     atomic_thread_fence(memory_order_acquire);
     if (RARELY(quick_clock() != clock))
         return probe_and_count(s, t, key, why, look_at_store(s));
     enum tamis_reason reason =
-        column_hit(p->view, p->band->first_column + column,
+        column_hit(p->view, p->band->first_column + at,
                    hit ? TAMIS_HIT : TAMIS_NO_REASON, key, &by_range);
     if (why)
         *why = reason;
