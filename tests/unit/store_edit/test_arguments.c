@@ -70,7 +70,7 @@ TEST_IN_DIR(of_snapshots)
     WRONG(tamis_snapshot_list(alone, 0, &f, &diag));
     IS(tamis_snapshot_query(snap, NULL, NULL), 0);
     IS(ASK(snap, LIST(NULL, 1), KEYS(&key, 1)), 0);
-    IS(ASK(snap, LIST(&t, 1), KEYS(&key, 2), FOUND(&found, 1, &n)), 0);
+    IS(ASK(snap, LIST(&t, 1), KEYS(&key, 1), FOUND(&found, 1, &n)), 0);
     IS(ASK(snap, ALL, LIST(&t, 1), KEYS(&key, 1), .candidates = &found), 0);
     IS(ASK(NULL, LIST(&t, 1), HASHES(&hash, 1, key.tag), .absent = &bits), 0);
 }
