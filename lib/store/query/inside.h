@@ -37,6 +37,18 @@ static inline uint64_t first_bits(size_t n)
     return n < WORD ? (UINT64_C(1) << n) - 1 : UINT64_MAX;
 }
 
+/* Does nobody ask which segments may have a key, but only whether any may? */
+static inline bool asks_any(const struct asking *a)
+{
+    return !a->rows && !a->sheet && !a->each_hit;
+}
+
+/* Is all told that anybody asks? */
+static inline bool is_told(const struct asking *a)
+{
+    return a->some == a->all && asks_any(a);
+}
+
 static inline size_t n_bits(uint64_t mask)
 {
     return (size_t)__builtin_popcountll(mask);

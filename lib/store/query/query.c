@@ -11,8 +11,9 @@
 #include "lib/store/query/inside.h"
 
 enum {
-    FEW = 16,   /* so few segments: a list stays a list */
-    A_RUN = 16, /* so many numbers that follow each other are a run */
+    FEW = 16,     /* so few segments: a list stays a list */
+    A_RUN = 16,   /* so many numbers that follow each other are a run */
+    A_PART = 512, /* so many targets in no order are asked first */
 };
 
 /* The reasons of all targets? Those of candidates come with the candidates. */
@@ -277,14 +278,19 @@ static inline size_t run_from(const struct asking *a, size_t at)
                : 0;
 }
 
-/* n targets in no order. */
+/* n targets in no order. If nobody asks which of them may have a key, the first ones
+ * may tell enough. */
 static void ask_scattered(struct asking *a, size_t at, size_t n)
 {
-    if (look_up_targets(a, at, n))
-        return;
-    for (size_t i = 0, some; i < n; i += some) {
-        some = n - i < WORD ? n - i : WORD;
-        ask_slice(a, at + i, some, ask_columns_apart(a, at + i, some, 0));
+    for (size_t part = asks_any(a) ? A_PART : n; n && !is_told(a); part *= 8) {
+        size_t end = at + (part < n ? part : n);
+        n -= end - at;
+        if (look_up_targets(a, at, end - at))
+            at = end;
+        for (size_t some; at < end; at += some) {
+            some = end - at < WORD ? end - at : WORD;
+            ask_slice(a, at, some, ask_columns_apart(a, at, some, 0));
+        }
     }
 }
 

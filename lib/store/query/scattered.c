@@ -35,12 +35,6 @@ struct page {
     uint64_t *any; /* a row: what is absent in all of these */
 };
 
-/* Does nobody ask which of the targets may have a key, but only whether any may? */
-static bool asks_any(const struct asking *a)
-{
-    return !a->rows && !a->reasons;
-}
-
 /* ---- rows ---- */
 
 /* Asks keys, as many as there is room for. */
@@ -190,7 +184,7 @@ static void look_up_all(struct asking *a, struct page *p, size_t at, size_t n)
     size_t step = p->turned ? WORD * WORDS_PER_BLOCK : WORD;
     if (p->turned)
         turn_rows(a->snapshot->planes.kernel, p);
-    for (size_t i = 0, some; i < n && !(asks_any(a) && a->some == a->all); i += some) {
+    for (size_t i = 0, some; i < n && !is_told(a); i += some) {
         some = n - i < step ? n - i : step;
         if (p->turned)
             look_up_square(a, p, at + i, some);

@@ -63,46 +63,41 @@ static inline uint64_t meant(const struct window *w, uint32_t i, uint64_t bits)
  *     window 0 1 2    window 0 1 2    window 0 1 2
  *            ^ asked next                    ^ fetched next  */
 struct turn {
+    const struct asking *a;
     const struct window *windows;
     size_t n;
-    const uint64_t *hashes;
     uint64_t keys; /* whose rows are to be fetched, the first of them next, */
     size_t window; /* in this window */
-    uint32_t n_fetched, n_asked;
-    struct key_rows ring[AHEAD];
+    size_t n_fetched, n_asked;
+    struct fetched {
+        size_t key, window;
+        struct key_rows rows;
+    } ring[AHEAD];
 };
 
+/* Of keys that some segment may have, no more is fetched, if nobody asks which. */
 static inline void fetch_next_rows(struct turn *t)
 {
+    uint64_t done = asks_any(t->a) ? t->a->some : 0;
+    t->window = t->keys & -t->keys & done ? 0 : t->window;
+    t->keys &= ~done;
     if (!t->keys)
         return;
-    pack_fetch_rows(&t->windows[t->window].rows, t->hashes[__builtin_ctzll(t->keys)],
-                    &t->ring[t->n_fetched++ % AHEAD]);
+    struct fetched *f = &t->ring[t->n_fetched++ % AHEAD];
+    f->key = (size_t)__builtin_ctzll(t->keys);
+    f->window = t->window;
+    pack_fetch_rows(&t->windows[f->window].rows, t->a->hash[f->key], &f->rows);
     if (++t->window == t->n) {
         t->window = 0;
         t->keys &= t->keys - 1;
     }
 }
 
-static void turn_begin(struct turn *t, const struct asking *a, const struct window *w,
-                       size_t n)
+/* The columns of a window that may have the key, a bit each, whether they are meant or
+ * not. True: pages that failed took part, so that a bit may stand for damage alone. */
+static inline bool ask_fetched(const struct window *w, const struct key_rows *rows,
+                               uint64_t *hits)
 {
-    t->windows = w;
-    t->n = n;
-    t->hashes = a->hash;
-    t->keys = a->plain;
-    t->window = 0;
-    t->n_fetched = t->n_asked = 0;
-    for (size_t i = 0; i < AHEAD && t->keys; i++)
-        fetch_next_rows(t);
-}
-
-/* The columns of the next window that may have the key, a bit each, whether they are
- * meant or not. True: pages that failed took part, so that a bit may stand for damage
- * alone. */
-static inline bool turn_next(struct turn *t, const struct window *w, uint64_t *hits)
-{
-    const struct key_rows *rows = &t->ring[t->n_asked++ % AHEAD];
     bool damaged = false;
     uint64_t epoch = stage_epoch();
     pack_ask_rows(&w->rows, rows, w->living, hits, &damaged);
@@ -110,7 +105,6 @@ static inline bool turn_next(struct turn *t, const struct window *w, uint64_t *h
     if (__builtin_expect(stage_epoch() != epoch,
                          0)) /* a page was found bad meanwhile */
         pack_ask_rows(&w->rows, rows, w->living, hits, &damaged);
-    fetch_next_rows(t);
     return damaged;
 }
 
@@ -151,6 +145,8 @@ static uint64_t look_at_hits(struct asking *a, size_t i, const struct window *w,
             count_one(a->snapshot, &target, why, by_range);
         if (why == TAMIS_NO_REASON)
             *hits &= ~(m & -m);
+        else if (asks_any(a))
+            break;
         else if (q->n_candidates)
             add_candidate(a, i, number, why);
         if (a->reasons)
@@ -171,6 +167,8 @@ static __attribute__((noinline)) void take_and_look(struct asking *a, size_t i,
             sure = look_at_hits(a, i, w, k, &rest, damaged);
         if (rest)
             a->some |= UINT64_C(1) << i;
+        if (rest && asks_any(a))
+            return;
         deliver_columns(a, i, w->at + (ptrdiff_t)k * WORD, w->number + (size_t)k * WORD,
                         absent, late & ~rest, sure);
     }
@@ -201,19 +199,26 @@ static inline void take_window(struct asking *a, size_t i, const struct window *
                  w->living[k] & ~hits[k]);
 }
 
-/* The plain keys. The first window that may have the only key is the answer, if nobody
- * asks which. */
+/* The plain keys. */
 static void ask_windows(struct asking *a, const struct window *w, size_t n)
 {
-    bool any = a->n == 1 && !a->rows && !a->sheet && !a->each_hit;
     uint64_t hits[ROW_MAX_WORDS];
     struct turn turn;
-    turn_begin(&turn, a, w, n);
-    for (uint64_t m = a->plain; m; m &= m - 1)
-        for (size_t k = 0; k < n && !(any && a->some); k++) {
-            bool damaged = turn_next(&turn, &w[k], hits);
-            take_window(a, (size_t)__builtin_ctzll(m), &w[k], hits, damaged);
+    turn.a = a;
+    turn.windows = w;
+    turn.n = n;
+    turn.keys = a->plain;
+    turn.window = turn.n_fetched = turn.n_asked = 0;
+    for (size_t i = 0; i < AHEAD; i++)
+        fetch_next_rows(&turn);
+    while (turn.n_asked != turn.n_fetched) {
+        const struct fetched *f = &turn.ring[turn.n_asked++ % AHEAD];
+        if (!(asks_any(a) && a->some >> f->key & 1)) {
+            bool damaged = ask_fetched(&w[f->window], &f->rows, hits);
+            take_window(a, f->key, &w[f->window], hits, damaged);
         }
+        fetch_next_rows(&turn);
+    }
 }
 
 /* ---- all columns ---- */
@@ -312,7 +317,8 @@ void ask_columns(struct asking *a, size_t at, size_t first, size_t n)
 void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
 {
     size_t n_loose = a->snapshot->n_loose;
-    for (size_t some; n && first < n_loose; at += some, first += some, n -= some) {
+    for (size_t some; n && first < n_loose && !is_told(a);
+         at += some, first += some, n -= some) {
         some = n < WORD ? n : WORD;
         some = some < n_loose - first ? some : n_loose - first;
         ask_dense(a, at, some, first);
