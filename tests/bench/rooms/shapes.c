@@ -1,8 +1,9 @@
 /* One query in all of its shapes: ways to ask the same keys of the same segments, each
  * beside the best of them, and beside bare loads of the lines that hold the answers. A
  * way may cost 1.5 times as much, 25 ns a key more, and 150 ns more for each candidate.
- * A shuffled list may also cost what it takes to read it once for 64 keys: no other way
- * reads one, and nobody can look at its targets for less.
+ * A list may also cost what it takes to read it once for 64 keys: no other way reads
+ * one, and nobody can look at its targets for less. What only a range excludes is a
+ * candidate of the rows: beside bare loads it may cost as much.
  *
  * All segments have the same 16 keys, and each its own. Their key ranges end alike, and
  * begin anywhere in the lower half of all keys. */
@@ -98,8 +99,9 @@ struct group {
     bool one, rows, ranges;
     unsigned kind;
     double ns[N_WAYS]; /* a key; the least of all rounds; NAN: not asked */
-    double hits;       /* candidates a key */
-    double pass;       /* over the shuffled list, in ns a key, the least */
+    double hits;       /* candidates a key, */
+    double of_bits;    /* and those if no range is compared */
+    double pass[2];    /* over the list, and shuffled, in ns a key, the least */
 };
 
 static bool is_asked(const struct shapes *s, const struct group *g, const struct way *w)
@@ -161,19 +163,18 @@ static double ask_way(struct shapes *s, const struct way *w, bool rows,
     return (double)(now_ns() - began) / (double)p.n;
 }
 
-/* Is each target as it should be? A bit of its number is put; or, if there are more
- * keys, a word with a bit for each. Nanoseconds a key. */
-static double read_list(const struct shapes *s)
+/* Is each target of a list as it should be? A bit of its number is put; or, if there
+ * are more keys, a word with a bit for each. Nanoseconds a key. */
+static double read_list(const struct shapes *s, const struct tamis_target *list)
 {
     uint64_t *to = s->absent + s->n, odd = 0, bits = 0, began = now_ns();
     bool many = s->n_keys > 1;
     for (size_t k = 0; k < s->n_keys; k += 64)
         for (size_t i = 0; i < s->n; i++) {
-            const struct tamis_target *t = &s->shuffled[i];
+            const struct tamis_target *t = &list[i];
             size_t at = t->slot - 1;
             uint64_t word = s->absent[many ? at : at / 64];
-            odd |=
-                t->min_watermark | t->refusal | (t->snapshot ^ s->shuffled->snapshot);
+            odd |= t->min_watermark | t->refusal | (t->snapshot ^ list->snapshot);
             bits = bits * 2 + (word >> at % 64 & 1);
             to[i % 64] = many ? word : bits;
         }
@@ -198,9 +199,12 @@ static double judge_group(const struct group *g, bool loads, struct pair *worst)
             (best == N_WAYS ? g->ns[i] > 0 : g->ns[i] < g->ns[best]))
             best = i;
     for (size_t i = 0; i < N_WAYS; i++) {
+        bool list = !ways[i].one && !ways[i].all;
         double limit = 1.5 * g->ns[best] + 25,
-               told = (loads || ways[i].found ? 150 * g->hits : 0) +
-                      (ways[i].shuffled ? g->pass : 0),
+               told = 150 * (loads           ? g->of_bits
+                             : ways[i].found ? g->hits
+                                             : 0) +
+                      (list ? g->pass[ways[i].shuffled] : 0),
                share = g->ns[i] / (limit + told);
         if (ways[i].loads || ways[i].filter || !(share > most))
             continue;
@@ -215,10 +219,22 @@ static double judge_group(const struct group *g, bool loads, struct pair *worst)
     return most;
 }
 
+/* Candidates a key. */
+static double count_hits(struct shapes *s)
+{
+    uint64_t n_absent = 0;
+    for (size_t i = 0; i < s->n_calls; i++) {
+        ask_shape(s, &ways[0], true, i);
+        for (size_t k = 0; k < s->n_keys * s->n_words; k++)
+            n_absent += (uint64_t)__builtin_popcountll(s->absent[k]);
+    }
+    return (double)s->n - (double)n_absent / (double)(s->n_keys * s->n_calls);
+}
+
 /* Without a clock: all ways must say the same of the same keys. */
 static void agree(struct shapes *s, struct group *g)
 {
-    size_t n_absent, first = SIZE_MAX, n_words = s->n_keys * s->n_words;
+    size_t n_absent, first = SIZE_MAX;
     draw_keys(s, g->kind, g->ranges);
     for (size_t i = 0; i < N_WAYS; i++) {
         g->ns[i] = NAN;
@@ -230,13 +246,13 @@ static void agree(struct shapes *s, struct group *g)
             wrong("shapes: %s of %zu segments: %zu ABSENT, not %zu", ways[i].name, s->n,
                   n_absent, first);
     }
-    g->hits = 1 - (double)first / (double)(s->n_keys * s->n_calls);
+    g->hits = g->of_bits = 1 - (double)first / (double)(s->n_keys * s->n_calls);
     if (g->one)
         return;
-    ask_shape(s, &ways[0], true, 0);
-    g->hits = (double)s->n;
-    for (size_t i = 0; i < n_words; i++)
-        g->hits -= (double)__builtin_popcountll(s->absent[i]) / (double)s->n_keys;
+    g->hits = count_hits(s);
+    for (size_t i = 0; i < s->n_keys * s->n_calls; i++)
+        s->keys[i].bytes = NULL;
+    g->of_bits = g->ranges ? count_hits(s) : g->hits;
 }
 
 /* More rounds while a pair is above its limit: a busy moment should not decide. */
@@ -244,7 +260,7 @@ static void measure_group(struct shapes *s, struct group *g, struct pair worst[2
 {
     unsigned rounds = bench.sizes.rounds / 3, most = 2 * (rounds - 1);
     size_t n_absent;
-    g->pass = INFINITY;
+    g->pass[0] = g->pass[1] = INFINITY;
     agree(s, g);
     for (unsigned r = 0; r < rounds; r++) {
         for (size_t i = 0; i < N_WAYS; i++) {
@@ -253,7 +269,8 @@ static void measure_group(struct shapes *s, struct group *g, struct pair worst[2
             draw_keys(s, g->kind, g->ranges);
             g->ns[i] = fmin(ask_way(s, &ways[i], g->rows, &n_absent), g->ns[i]);
         }
-        g->pass = fmin(read_list(s), g->pass);
+        g->pass[0] = fmin(read_list(s, s->listed), g->pass[0]);
+        g->pass[1] = fmin(read_list(s, s->shuffled), g->pass[1]);
         struct pair none = {.share = INFINITY};
         rounds += r + 1 == rounds && rounds < most && judge_group(g, false, &none) > 1;
     }
@@ -390,8 +407,7 @@ char *shapes_table;
 static const char heading[] =
     "\nOne query in all shapes: its worst way beside the best one, and beside bare\n"
     "loads, in nanoseconds a key. A pair at its limit has 1: 1.5 times the other, and\n"
-    "25 ns a key and 150 ns a candidate more, and for a shuffled list a bare pass over "
-    "it.\n\n"
+    "25 ns a key and 150 ns a candidate more, and for a list a bare pass over it.\n\n"
     "| Packed + loose | keys a call | worst way, best way | ratio | of the limit "
     "| worst way, bare loads | ratio | of the limit "
     "|\n|---|---|---|---|---|---|---|---|\n";
@@ -404,7 +420,7 @@ static void measure_store(struct shapes *s, FILE *out, struct pair worst[2])
         struct pair pairs[2] = {{.share = 0}};
         s->n_keys = n_keys[k];
         for (unsigned i = 0; i < 8 * N_KINDS; i++) {
-            struct group g = {i & 1, i >> 1 & 1, i >> 2 & 1, i >> 3, {0}, 0, 0};
+            struct group g = {i & 1, i >> 1 & 1, i >> 2 & 1, i >> 3, {0}, 0, 0, {0}};
             size_t square = (size_t)bench.sizes.rounds * bench.sizes.rounds,
                    most = (g.kind == IN_ALL ? MOST_IN_ALL : MOST_PAIRS) * square,
                    pairs_a_call = s->n_keys * (g.one ? 1 : s->n);
