@@ -10,8 +10,8 @@ _Static_assert(sizeof(struct column_disk) == COLUMN_HEAD_BYTES &&
 _Static_assert(sizeof(struct index_disk) == INDEX_HEAD_BYTES, "SPEC.md section 17.2");
 _Static_assert(INDEX_HEAD_BYTES + COLUMN_MAX_BYTES + 2 <= PAGE_BYTES &&
                    (PAGE_BYTES - INDEX_HEAD_BYTES) / (COLUMN_HEAD_BYTES + 3) <
-                       1 << SLOT_BITS,
-               "an entry has a page, and a page as many entries as there are slots");
+                       1 << ITEM_BITS,
+               "an entry has a page, and a page as many entries as item numbers");
 
 /* ---- bands ---- */
 

@@ -32,7 +32,7 @@ enum {
                        2 * COLUMN_RANGE_MAX_BYTES,
     INDEX_HEAD_BYTES = 8,
     INDEX_MAX_LEVEL = 6, /* at least 15 names a page, and 2^20 pages of entries */
-    SLOT_BITS = 6,       /* of a place: page << SLOT_BITS | slot */
+    ITEM_BITS = 6,       /* of a place: page << ITEM_BITS | item */
     PLACE_BYTES = 4,     /* of the directory, behind the bands */
     BAND_MAX_COLUMNS = 32768,
     ROW_MAX_BYTES = BAND_MAX_COLUMNS / 8,
@@ -158,7 +158,7 @@ struct verdict column_decode(const uint8_t *in, size_t n_bytes,
 size_t name_separator(struct piece before, struct piece name);
 
 void index_begin(uint8_t page[PAGE_BYTES], uint32_t level, uint32_t first_child);
-/* Adds an item, and returns its slot; -1: the page has no room for it. */
+/* Adds an item, and returns its number; -1: the page has no room for it. */
 int index_add(uint8_t page[PAGE_BYTES], const void *item, size_t n_bytes);
 
 struct index_page {

@@ -82,7 +82,7 @@ static size_t number_of_segment(struct tamis_snapshot *s, size_t i)
     struct tamis_target t;
     struct tamis_pack_info pack;
     if (find(s, i, &t) == 0)
-        return t.slot - 1;
+        return t.ordinal - 1;
     if (tamis_snapshot_pack_info(s, 0, &pack) != 0 ||
         memcmp(pack.uuid, hurt.list.uuid, UUID_BYTES) != 0 || !pack.n_columns)
         return SIZE_MAX;

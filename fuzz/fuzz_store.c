@@ -117,7 +117,7 @@ static void check_good(struct tamis_store *store, bool confirmed)
     MUST(tamis_snapshot_current(store, &s, NULL) == 0);
     MUST(tamis_snapshot_find(s, "good", 4, NULL, 0, 0, &t) == 0);
     MUST(tamis_snapshot_info(s).complete || !confirmed);
-    check_keys("good", s, t.slot - 1, tamis_snapshot_info(s).complete);
+    check_keys("good", s, t.ordinal - 1, tamis_snapshot_info(s).complete);
     tamis_snapshot_release(s);
 }
 
@@ -136,10 +136,10 @@ static void check_packed(struct tamis_snapshot *s, const struct item *items, siz
         int rc = tamis_snapshot_find(s, packed[i], 2, NULL, 0, 0, &t);
         if (i < N_NAMED && mine) {
             MUST(rc == 0);
-            check_keys(packed[i], s, t.slot - 1, complete);
+            check_keys(packed[i], s, t.ordinal - 1, complete);
         } else if (i >= N_NAMED && list_has(&list, column) && pack_agrees) {
             check_keys(packed[i], s, info.first + column, complete);
-            MUST(!mine || (rc == 0 && t.slot == info.first + column + 1));
+            MUST(!mine || (rc == 0 && t.ordinal == info.first + column + 1));
         } else if (i >= N_NAMED && !pack_agrees && mine) {
             MUST(rc == TAMIS_ERR_DAMAGED);
             MUST(tamis_snapshot_probe(s, &t, &key, &why) == TAMIS_MAYBE);

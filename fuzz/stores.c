@@ -71,7 +71,7 @@ void record_of_packed(struct tamis_store *store, const char *name, struct record
     MUST(tamis_snapshot_pack_info(s, 0, &info) == 0);
     MUST(tamis_filter_info(info.pack, &pack, NULL) == 0);
     MUST(tamis_snapshot_find(s, name, strlen(name), NULL, 0, 0, &t) == 0);
-    uint32_t column = t.slot - 1 - (uint32_t)info.first;
+    uint32_t column = t.ordinal - 1 - (uint32_t)info.first;
     MUST(pack_describe(info.pack, column, false, &col) == 0);
     record_of_column(&col, info.uuid, pack.table_digest, out);
     memcpy(l->uuid, info.uuid, UUID_BYTES);

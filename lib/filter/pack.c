@@ -369,15 +369,15 @@ static bool read_index(struct reading *r, uint32_t page, struct index_page *p)
 }
 
 static int read_entry(struct view *v, const struct index_page *p, uint32_t page,
-                      uint32_t slot, struct facts *out)
+                      uint32_t number, struct facts *out)
 {
     struct piece item = {NULL, 0};
-    if (p->level == 0 && slot < p->n)
-        item = index_item(p, slot);
+    if (p->level == 0 && number < p->n)
+        item = index_item(p, number);
     if (!item.at ||
         column_decode(item.at, item.n, v->bands, v->n_bands, out).code != VERDICT_OK)
         return TAMIS_ERR_DAMAGED;
-    out->place = page << SLOT_BITS | slot;
+    out->place = page << ITEM_BITS | number;
     out->mapped =
         v->stages[PACK_COLUMNS].bits + (uint64_t)page * PAGE_BYTES + (item.at - p->at);
     return 0;
@@ -522,9 +522,9 @@ static int find_column(struct view *v, struct reading *r, uint32_t column,
     if (!places)
         return TAMIS_ERR_DAMAGED;
     memcpy(&place, places + at % PAGE_BYTES, sizeof place);
-    uint32_t page = le32_get(place) >> SLOT_BITS;
+    uint32_t page = le32_get(place) >> ITEM_BITS;
     int rc = read_index(r, page, &p)
-                 ? read_entry(v, &p, page, le32_get(place) % (1U << SLOT_BITS), out)
+                 ? read_entry(v, &p, page, le32_get(place) % (1U << ITEM_BITS), out)
                  : TAMIS_ERR_DAMAGED;
     return rc || le32_get(out->disk.column) == column ? rc : TAMIS_ERR_DAMAGED;
 }
@@ -684,7 +684,7 @@ static int own_blocks_of(struct tamis_filter *f, const struct band *b,
         if (rc)
             return rc;
         own[c] =
-            (struct own_blocks){le64_get(col.disk.own_blocks), col.place >> SLOT_BITS};
+            (struct own_blocks){le64_get(col.disk.own_blocks), col.place >> ITEM_BITS};
     }
     return 0;
 }

@@ -12,7 +12,7 @@
 #include "lib/filter/view.h"
 #include "lib/kernel/ribbon.h"
 
-enum { WORD = 64, CHUNK = 16 * WORD };
+enum { WORD = 64, AT_ONCE = 16 * WORD };
 
 /* ---- what is mapped ---- */
 
@@ -146,11 +146,11 @@ static uint64_t ribbon_word_checking(struct view *v, const struct kernel *k,
     return absent;
 }
 
-/* At most CHUNK keys, all pages of stage 0 being good. */
-static size_t probe_chunk(struct view *v, const struct kernel *k,
-                          const uint64_t *hashes, size_t n, uint64_t *absent)
+/* At most AT_ONCE keys, all pages of stage 0 being good. */
+static size_t probe_some_keys(struct view *v, const struct kernel *k,
+                              const uint64_t *hashes, size_t n, uint64_t *absent)
 {
-    uint64_t match[CHUNK / WORD], bumped[CHUNK / WORD];
+    uint64_t match[AT_ONCE / WORD], bumped[AT_ONCE / WORD];
     size_t n_absent = 0;
     v->ribbons->kernel->probe_many(v->ribbons->planes[0], hashes, n, match, bumped);
     bool believed = !lost_any(&v->map);
@@ -174,8 +174,9 @@ static size_t ribbons_probe_many(struct view *v, const struct kernel *k,
     for (size_t done = 0, some; done < n; done += some) {
         size_t left = n - done;
         if (stage_all_good(&v->stages[0])) {
-            some = left < CHUNK ? left : CHUNK;
-            n_absent += probe_chunk(v, k, hashes + done, some, absent + done / WORD);
+            some = left < AT_ONCE ? left : AT_ONCE;
+            n_absent +=
+                probe_some_keys(v, k, hashes + done, some, absent + done / WORD);
             continue;
         }
         some = left < WORD ? left : WORD;
@@ -205,7 +206,7 @@ static kind_answer_fn *ribbon_find_answer(const struct kernel *k)
 static size_t ribbon_answer_few(const struct plane *plane, const uint64_t *hashes,
                                 size_t n, uint64_t *absent)
 {
-    return probe_chunk(view_of_plane(plane), kernel_get(), hashes, n, absent);
+    return probe_some_keys(view_of_plane(plane), kernel_get(), hashes, n, absent);
 }
 
 const struct filter_kind kind_ribbon = {

@@ -47,11 +47,11 @@ KERNEL size_t run_of_targets(const struct tamis_target *t, size_t n)
 {
     enum { AT_ONCE = 8, A_LOOK = 128, WORDS_EACH = sizeof *t / 8 };
     enum { N_LANES = AT_ONCE * WORDS_EACH / LANES };
-    const struct tamis_target one = {.slot = 1};
-    uint64_t unit, first = t->slot;
+    const struct tamis_target one = {.ordinal = 1};
+    uint64_t unit, first = t->ordinal;
     lanes wanted[N_LANES], steps[N_LANES], odd = {0};
     size_t at = 0;
-    memcpy(&unit, &one, sizeof unit); /* a slot is half of a word */
+    memcpy(&unit, &one, sizeof unit); /* an ordinal is half of a word */
 #pragma GCC unroll 24
     for (size_t i = 0; i < AT_ONCE * WORDS_EACH; i++) {
         size_t word = i % WORDS_EACH;
@@ -74,7 +74,7 @@ KERNEL size_t run_of_targets(const struct tamis_target *t, size_t n)
             break;
     }
     for (; at < n; at++)
-        if ((t[at].slot ^ (t->slot + (uint32_t)at)) | t[at].refusal |
+        if ((t[at].ordinal ^ (t->ordinal + (uint32_t)at)) | t[at].refusal |
             t[at].min_watermark | (t[at].snapshot ^ t->snapshot))
             break;
     return at;

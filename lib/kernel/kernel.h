@@ -217,7 +217,7 @@ struct kernel {
     uint64_t (*outside_ends)(const void *first, const void *last, size_t n, uint64_t x,
                              uint64_t *near);
     /* How many targets, from the first on, are of one snapshot, require nothing, and
-     * have slots that follow each other? */
+     * have ordinals that follow each other? */
     size_t (*run_of_targets)(const struct tamis_target *t, size_t n);
     /* One key, many planes: bit i is set if it may be in plane i. */
     uint64_t (*probe_row)(const struct plane_row *row, uint64_t h);

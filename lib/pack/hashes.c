@@ -43,8 +43,8 @@ struct pack_hashes {
     uint64_t *heads;
     uint64_t *digests; /* of blocks; NULL: nobody has asked for any yet */
     uint32_t n, max;
-    uint32_t *slots; /* by name: number + 1, or 0; at most half of them are taken */
-    size_t n_slots;
+    uint32_t *buckets; /* by name: number + 1, or 0; at most half of them are taken */
+    size_t n_buckets;
     struct cursor *cursors;
     uint32_t n_cursors;
     uint64_t *sorted; /* room for the longest list */
@@ -71,10 +71,10 @@ int pack_hashes_new(const char *dir, struct pack_hashes **out)
 
 void pack_hashes_rest(struct pack_hashes *h)
 {
-    free(h->slots);
+    free(h->buckets);
     free(h->digests);
-    h->slots = NULL;
-    h->n_slots = 0;
+    h->buckets = NULL;
+    h->n_buckets = 0;
     h->digests = NULL;
 }
 
@@ -127,13 +127,13 @@ int pack_hashes_facts(struct pack_hashes *h, uint32_t number, struct facts *out)
 
 /* ---- names ---- */
 
-/* The slot of the name, or the free one where it belongs. */
-static int find_slot(struct pack_hashes *h, struct piece name, uint32_t **slot)
+/* The bucket of the name, or the free one where it belongs. */
+static int find_bucket(struct pack_hashes *h, struct piece name, uint32_t **bucket)
 {
-    size_t mask = h->n_slots - 1, i = (size_t)hash_key(0, name.at, name.n) & mask;
+    size_t mask = h->n_buckets - 1, i = (size_t)hash_key(0, name.at, name.n) & mask;
     int err = 0;
-    for (; !err && *(*slot = &h->slots[i]); i = (i + 1) & mask) {
-        err = pack_hashes_facts(h, **slot - 1, &h->now);
+    for (; !err && *(*bucket = &h->buckets[i]); i = (i + 1) & mask) {
+        err = pack_hashes_facts(h, **bucket - 1, &h->now);
         if (!err && name_compare(column_name(&h->now), name) == 0)
             return 0;
     }
@@ -141,26 +141,26 @@ static int find_slot(struct pack_hashes *h, struct piece name, uint32_t **slot)
 }
 
 /* Makes room for one more name. The names themselves are in the file. */
-static int make_slots(struct pack_hashes *h)
+static int make_buckets(struct pack_hashes *h)
 {
     struct facts facts;
     size_t n = 64;
     int err = 0;
-    if (h->n < h->n_slots / 2)
+    if (h->n < h->n_buckets / 2)
         return 0;
     pack_hashes_rest(h);
     while (n / 2 <= h->n)
         n *= 2;
-    h->slots = calloc(n, sizeof *h->slots);
-    if (!h->slots)
+    h->buckets = calloc(n, sizeof *h->buckets);
+    if (!h->buckets)
         return ENOMEM;
-    h->n_slots = n;
-    for (uint32_t i = 0, *slot; i < h->n && !err; i++) {
+    h->n_buckets = n;
+    for (uint32_t i = 0, *bucket; i < h->n && !err; i++) {
         err = pack_hashes_facts(h, i, &facts);
         if (!err)
-            err = find_slot(h, column_name(&facts), &slot);
+            err = find_bucket(h, column_name(&facts), &bucket);
         if (!err)
-            *slot = i + 1;
+            *bucket = i + 1;
     }
     if (err)
         pack_hashes_rest(h);
@@ -169,11 +169,11 @@ static int make_slots(struct pack_hashes *h)
 
 int pack_hashes_have(struct pack_hashes *h, struct piece name, bool *have)
 {
-    uint32_t *slot;
-    int err = make_slots(h);
+    uint32_t *bucket;
+    int err = make_buckets(h);
     if (!err)
-        err = find_slot(h, name, &slot);
-    *have = !err && *slot;
+        err = find_bucket(h, name, &bucket);
+    *have = !err && *bucket;
     return err;
 }
 
@@ -196,7 +196,7 @@ static int hashes_make_room(struct pack_hashes *h, size_t n)
         if (!h->sorted)
             return ENOMEM;
     }
-    return make_slots(h);
+    return make_buckets(h);
 }
 
 /* All lanes, at the end of the file and behind the head. */
@@ -221,10 +221,10 @@ int pack_hashes_add(struct pack_hashes *h, struct facts *facts, uint32_t lanes,
 {
     struct head head = {.check = 0};
     size_t n_facts = column_bytes(&facts->disk), n_head = BEFORE_FACTS + n_facts;
-    uint32_t *slot;
+    uint32_t *bucket;
     int err = hashes_make_room(h, n);
     if (!err)
-        err = find_slot(h, column_name(facts), &slot);
+        err = find_bucket(h, column_name(facts), &bucket);
     if (err)
         return err;
     memcpy(h->sorted, hashes, n * sizeof *hashes);
@@ -240,7 +240,7 @@ int pack_hashes_add(struct pack_hashes *h, struct facts *facts, uint32_t lanes,
         return err;
     h->heads[h->n] = h->end;
     h->end += n_head + lanes * n * sizeof *hashes;
-    *slot = ++h->n;
+    *bucket = ++h->n;
     return 0;
 }
 

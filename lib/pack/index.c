@@ -86,11 +86,11 @@ static int put_item(struct pack_index *x, const void *item, size_t n_bytes,
                     uint32_t level, uint32_t child)
 {
     int err = 0;
-    x->slot = index_add(x->page, item, n_bytes);
-    if (x->slot < 0) {
+    x->item = index_add(x->page, item, n_bytes);
+    if (x->item < 0) {
         err = end_page(x);
         index_begin(x->page, level, child);
-        x->slot = index_add(x->page, item, n_bytes);
+        x->item = index_add(x->page, item, n_bytes);
     }
     return err;
 }
@@ -117,8 +117,8 @@ static int put_entries(struct pack_index *x, uint32_t *n)
         x->keys += le64_get(x->now.disk.keys);
         x->target_error = error > x->target_error ? error : x->target_error;
         err = put_item(x, &x->now, column_bytes(&x->now.disk), 0, 0);
-        x->places[column] = le32_of(x->n_pages << SLOT_BITS | (uint32_t)x->slot);
-        if (x->slot == 0)
+        x->places[column] = le32_of(x->n_pages << ITEM_BITS | (uint32_t)x->item);
+        if (x->item == 0)
             x->firsts[(*n)++] = i;
     }
     return err ? err : end_page(x);
@@ -149,7 +149,7 @@ static int put_level(struct pack_index *x, uint32_t level, uint32_t *n)
         if (i && (err = name_of_page(x, first, &n_bytes)) != 0)
             return err;
         err = put_item(x, x->now.strings, n_bytes, level, below + i);
-        if (x->slot == 0)
+        if (x->item == 0)
             x->firsts[(*n)++] = first;
     }
     return err ? err : end_page(x);

@@ -7,10 +7,10 @@
 
 /* ==== rows.c ================================================================ */
 
-/* Makes all rows of the plan, and puts them one chunk after the other, all of this in
+/* Makes all rows of the plan, and puts them one slab after the other, all of this in
  * the caller's thread. ENOMEM, or what `put` returned. */
 typedef int put_fn(void *to, const uint8_t *rows, size_t n_bytes);
-int chunks_make(struct pack_job *job, put_fn *put, void *to);
+int slabs_make(struct pack_job *job, put_fn *put, void *to);
 
 /* ==== index.c =============================================================== */
 
@@ -24,7 +24,7 @@ struct pack_index {
     uint32_t n_pages;        /* so far */
     uint64_t keys;           /* of all columns */
     double target_error;     /* the largest */
-    int slot;                /* of the item that was added */
+    int item;                /* the number of the one that was added */
     struct facts now, before;
     uint8_t page[PAGE_BYTES];
 };

@@ -33,16 +33,16 @@ void pack_window_free(struct pack_window *w)
 /* The page; NULL if it fails its check. */
 static const uint8_t *window_page(struct pack_window *w, struct stage *s, uint64_t page)
 {
-    size_t slot = page % WINDOW_PAGES;
-    if (w->of[slot] == s && w->page[slot] == page)
-        return w->bytes[slot];
-    w->of[slot] = NULL;
+    size_t at = page % WINDOW_PAGES;
+    if (w->of[at] == s && w->page[at] == page)
+        return w->bytes[at];
+    w->of[at] = NULL;
     stage_read_ahead(s, page);
-    if (!stage_copy_page(s, page, w->bytes[slot]))
+    if (!stage_copy_page(s, page, w->bytes[at]))
         return NULL;
-    w->of[slot] = s;
-    w->page[slot] = page;
-    return w->bytes[slot];
+    w->of[at] = s;
+    w->page[at] = page;
+    return w->bytes[at];
 }
 
 /* ---- a column's blocks ---- */

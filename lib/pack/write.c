@@ -45,7 +45,7 @@ static int pad_page(struct packed_output *o)
 
 static int packed_write_rows(struct pack_job *job, struct packed_output *o)
 {
-    return chunks_make(job, put_bytes, o);
+    return slabs_make(job, put_bytes, o);
 }
 
 static int write_bands(struct pack_job *job, struct packed_output *o)

@@ -55,7 +55,7 @@ void tamis_snapshot_release(struct tamis_snapshot *snapshot);
  * answers MAYBE/UNKNOWN_SEGMENT. In another snapshot than its own it answers
  * MAYBE/MISMATCH. */
 struct tamis_target {
-    uint32_t slot;    /* index + 1; 0: none */
+    uint32_t ordinal; /* its number + 1; 0: none */
     uint32_t refusal; /* a tamis_reason that answers every probe, or 0 */
     uint64_t min_watermark;
     uint64_t snapshot; /* its number; no two of a process have the same */

@@ -6,44 +6,44 @@
 /* Inlined in both callers: a call would slow down an add of one key. */
 #define INLINED static inline __attribute__((always_inline))
 
-/* Threads spread over the stripes by their order of arrival. */
-static unsigned my_stripe(void)
+/* Threads spread over the shards by their order of arrival. */
+static unsigned my_shard(void)
 {
     static atomic_uint next;
     static _Thread_local unsigned mine;
     if (mine == 0)
-        mine = 1 + atomic_fetch_add(&next, 1) % N_STRIPES;
+        mine = 1 + atomic_fetch_add(&next, 1) % N_SHARDS;
     return mine - 1;
 }
 
-INLINED void leave(struct tamis_writer *w, unsigned stripe)
+INLINED void leave(struct tamis_writer *w, unsigned shard)
 {
-    _Atomic uint32_t *n = &w->in_flight[stripe].n;
-    if (stripe >= SHARED_STRIPE)
+    _Atomic uint32_t *n = &w->in_flight[shard].n;
+    if (shard >= SHARED_SHARD)
         atomic_fetch_sub(n, 1);
-    else /* even, and a number that the stripe did not have before */
+    else /* even, and a number that the shard did not have before */
         atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + 1,
                               memory_order_release);
 }
 
-/* Takes the thread's stripe: its counters are then this thread's alone, and it says
+/* Takes the thread's shard: its counters are then this thread's alone, and it says
  * that an add is in flight. If another thread has it, perhaps for ever, as it left its
- * add by a jump, a shared stripe is used, another one after each growth. The
+ * add by a jump, a shared shard is used, another one after each growth. The
  * add is announced before the state and the newest stage are looked at; a sealer
  * changes the state, and growth the newest stage, before they look at the
  * announcements: one of the two sees the other. */
-INLINED int enter(struct tamis_writer *w, unsigned *stripe)
+INLINED int enter(struct tamis_writer *w, unsigned *shard)
 {
     if (w->fork_epoch != io_fork_epoch())
         return TAMIS_ERR_FORKED;
-    *stripe = my_stripe();
-    if (atomic_fetch_or(&w->in_flight[*stripe].n, 1) & 1) {
-        *stripe = SHARED_STRIPE + atomic_load(&w->n_stages) % N_SHARED;
-        atomic_fetch_add(&w->in_flight[*stripe].n, 1);
+    *shard = my_shard();
+    if (atomic_fetch_or(&w->in_flight[*shard].n, 1) & 1) {
+        *shard = SHARED_SHARD + atomic_load(&w->n_stages) % N_SHARED;
+        atomic_fetch_add(&w->in_flight[*shard].n, 1);
     }
     int err = writer_error(w);
     if (err)
-        leave(w, *stripe);
+        leave(w, *shard);
     return err;
 }
 
@@ -51,18 +51,18 @@ INLINED int enter(struct tamis_writer *w, unsigned *stripe)
 static __attribute__((noinline)) int add_many(struct tamis_writer *w, uint64_t tag,
                                               const uint64_t *hashes, size_t n)
 {
-    unsigned stripe;
+    unsigned shard;
     if (tag != w->domain.tag)
         return TAMIS_ERR_MISMATCH;
     if (atomic_load_explicit(&w->owner, memory_order_relaxed))
         return alone_add(w, hashes, n);
     for (size_t done = 0; done < n;) {
         size_t some = n - done;
-        int err = enter(w, &stripe);
+        int err = enter(w, &shard);
         if (err)
             return err;
-        bool full = writer_add_some(w, stripe, hashes + done, &some, NULL);
-        leave(w, stripe);
+        bool full = writer_add_some(w, shard, hashes + done, &some, NULL);
+        leave(w, shard);
         done += some;
         err = writer_after_some(w, full);
         if (err)
@@ -93,19 +93,19 @@ int tamis_writer_add_key(struct tamis_writer *w, const void *key, size_t n_bytes
 static int add_if_new(struct tamis_writer *w, uint64_t h, bool *is_new, bool *full)
 {
     bool own = atomic_load_explicit(&w->owner, memory_order_relaxed), lacks = true;
-    unsigned stripe = 0;
+    unsigned shard = 0;
     uint64_t changed = 0;
     size_t one = 1;
-    int err = own ? alone_enter(w) : enter(w, &stripe);
+    int err = own ? alone_enter(w) : enter(w, &shard);
     if (err)
         return err;
     uint32_t current = atomic_load(&w->n_stages) - 1;
     for (uint32_t i = 0; i < current && lacks; i++)
         lacks = stage_probe(&w->stages[i]->stage, w->kernel, h) == TAMIS_NO_REASON;
-    *full = writer_add_some(w, stripe, &h, &one, &changed);
+    *full = writer_add_some(w, shard, &h, &one, &changed);
     *is_new = lacks && changed && atomic_load(&w->n_stages) == current + 1;
     if (!own)
-        leave(w, stripe);
+        leave(w, shard);
     else if (atomic_load(&w->plain) != NOT_PLAIN)
         atomic_store(&w->plain, 0); /* the next add looks at everything again */
     if (own)

@@ -44,8 +44,8 @@ static bool look_at_fill(const struct tamis_writer *w, struct writer_stage *s,
 static inline bool alone_count(struct tamis_writer *w, struct writer_stage *s,
                                uint64_t keys, uint64_t bits)
 {
-    stripe_count(&s->stripes[0].bits, 0, bits);
-    keys = stripe_count(&s->stripes[0].keys, 0, keys);
+    shard_count(&s->shards[0].bits, 0, bits);
+    keys = shard_count(&s->shards[0].keys, 0, keys);
     return __builtin_expect(keys >= s->next_look, 0) && look_at_fill(w, s, keys);
 }
 

@@ -101,7 +101,7 @@ size_t adds_at_once(const struct writer_stage *s, size_t n)
 }
 
 /* A key that an older stage holds in healthy pages is not added again. */
-bool writer_add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *hashes,
+bool writer_add_some(struct tamis_writer *w, unsigned shard, const uint64_t *hashes,
                      size_t *n, uint64_t *changed)
 {
     uint8_t stage[ADDS_AT_ONCE];
@@ -127,8 +127,8 @@ bool writer_add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *ha
         *changed = keys;
     if (!keys)
         return false;
-    uint64_t after = stripe_count(&s->stripes[stripe].keys, stripe, keys);
-    stripe_count(&s->stripes[stripe].bits, stripe, bits);
+    uint64_t after = shard_count(&s->shards[shard].keys, shard, keys);
+    shard_count(&s->shards[shard].bits, shard, bits);
     return (after - keys) / s->check_interval != after / s->check_interval &&
            stage_is_full(w, s);
 }

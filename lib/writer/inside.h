@@ -9,22 +9,22 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* A stripe serves one thread at a time. Threads that find it taken share two more. */
-enum { N_STRIPES = 16, SHARED_STRIPE = N_STRIPES, N_SHARED = 2, CACHE_LINE = 64 };
+/* A shard serves one thread at a time. Threads that find it taken share two more. */
+enum { N_SHARDS = 16, SHARED_SHARD = N_SHARDS, N_SHARED = 2, CACHE_LINE = 64 };
 
 enum { N_TURNS = 32 };
 
-/* The counters of a stripe: each thread raises its own. */
-struct writer_stripe {
+/* The counters of a shard: each thread raises its own. */
+struct writer_shard {
     _Alignas(CACHE_LINE) _Atomic uint64_t keys; /* adds that set a bit */
     _Atomic uint64_t bits;
 };
 
-/* Raises a counter of a stripe, of which others read the sum meanwhile. Returns it. */
-static inline uint64_t stripe_count(_Atomic uint64_t *counter, unsigned stripe,
-                                    uint64_t n)
+/* Raises a counter of a shard, of which others read the sum meanwhile. Returns it. */
+static inline uint64_t shard_count(_Atomic uint64_t *counter, unsigned shard,
+                                   uint64_t n)
 {
-    if (stripe >= SHARED_STRIPE)
+    if (shard >= SHARED_SHARD)
         return n + atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
     n += atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, n, memory_order_relaxed);
@@ -38,25 +38,25 @@ struct writer_stage {
     uint64_t n_full_bits;          /* set bits of a full stage */
     uint64_t check_interval;       /* keys after which a thread looks at the sum */
     uint64_t base_keys, base_bits; /* as of the session's start */
-    uint64_t next_look;            /* the owner's: at how many keys of stripe 0 */
+    uint64_t next_look;            /* the owner's: at how many keys of shard 0 */
     _Atomic uint16_t *floors;      /* 8 a page; only grow */
     _Atomic uint64_t *dirty;       /* a bit per page: floors to be counted again */
     _Atomic uint64_t *found;       /* the same; written only if that raises a floor */
     atomic_bool drained;           /* no add can change it any more */
     struct plane_row older;        /* the stages before it */
-    struct writer_stripe stripes[N_STRIPES + N_SHARED];
+    struct writer_shard shards[N_SHARDS + N_SHARED];
 };
 
 enum writer_state { WRITER_OPEN, WRITER_SEALING, WRITER_SEALED, WRITER_POISONED };
 
-/* Own stripe: odd while its thread adds, and never the same number again. Shared
- * stripe: the number of threads that add. */
+/* Own shard: odd while its thread adds, and never the same number again. Shared
+ * shard: the number of threads that add. */
 struct in_flight {
     _Alignas(CACHE_LINE) _Atomic uint32_t n;
 };
 
 struct tamis_writer {
-    struct in_flight in_flight[N_STRIPES + N_SHARED];
+    struct in_flight in_flight[N_SHARDS + N_SHARED];
     struct writer_stage *stages[MAX_STAGES];
     struct plane planes[MAX_STAGES]; /* of the stages */
     _Atomic uint32_t n_stages;       /* released after the stage is durable */
@@ -90,7 +90,7 @@ struct tamis_writer {
     int cancel;        /* whether its thread could be cancelled before */
     /* Adds in flight when the newest stage was published, 0 once they ended; stages
      * left behind; those of them without adds (R17). */
-    uint32_t noted[N_STRIPES + N_SHARED], n_left, n_drained;
+    uint32_t noted[N_SHARDS + N_SHARED], n_left, n_drained;
     struct identity identity;
     struct commit commit; /* as last written */
     struct tamis_growth growth;
@@ -113,7 +113,7 @@ size_t adds_at_once(const struct writer_stage *s, size_t n);
 bool stage_is_full(const struct tamis_writer *w, const struct writer_stage *s);
 /* Adds some of *n keys; *n: how many. Is the stage full? *changed, which may be NULL:
  * how many of them set a bit there. */
-bool writer_add_some(struct tamis_writer *w, unsigned stripe, const uint64_t *hashes,
+bool writer_add_some(struct tamis_writer *w, unsigned shard, const uint64_t *hashes,
                      size_t *n, uint64_t *changed);
 /* Which of n keys, at most 64, do stages before `current` hold in healthy pages? A bit
  * each; and for these, in `stage` (may be NULL), which stage. n_next hashes behind them

@@ -20,27 +20,27 @@
  * add that is not in these numbers has seen the new stage. */
 void settle_note(struct tamis_writer *w)
 {
-    for (size_t i = 0; i < N_STRIPES + N_SHARED; i++) {
+    for (size_t i = 0; i < N_SHARDS + N_SHARED; i++) {
         uint32_t n = atomic_load(&w->in_flight[i].n);
-        w->noted[i] = i < N_STRIPES && !(n & 1) ? 0 : n;
+        w->noted[i] = i < N_SHARDS && !(n & 1) ? 0 : n;
     }
     w->n_left = atomic_load(&w->n_stages) - 1;
 }
 
-/* The stripe of one thread counts its adds, so a number that moved on is enough: the
- * add that was noted has ended, and the next one saw the new stage. A shared stripe has
+/* The shard of one thread counts its adds, so a number that moved on is enough: the
+ * add that was noted has ended, and the next one saw the new stage. A shared shard has
  * to be seen empty. New adds take the other one (add.c), so it will be. */
-static bool ended(const struct tamis_writer *w, size_t stripe)
+static bool ended(const struct tamis_writer *w, size_t shard)
 {
-    uint32_t n = atomic_load(&w->in_flight[stripe].n);
-    return stripe < N_STRIPES ? n != w->noted[stripe] : n == 0;
+    uint32_t n = atomic_load(&w->in_flight[shard].n);
+    return shard < N_SHARDS ? n != w->noted[shard] : n == 0;
 }
 
 /* How many stages no add can change any more. */
 static uint32_t n_drained(struct tamis_writer *w)
 {
     bool all = true;
-    for (size_t i = 0; i < N_STRIPES + N_SHARED; i++) {
+    for (size_t i = 0; i < N_SHARDS + N_SHARED; i++) {
         if (w->noted[i] && ended(w, i))
             w->noted[i] = 0;
         all &= !w->noted[i];
@@ -181,10 +181,10 @@ static void stop_adds(struct tamis_writer *w)
 {
     atomic_store(&w->state, WRITER_SEALING);
     SYNC_POINT("seal: adds are told");
-    for (size_t i = 0; i < N_STRIPES; i++)
+    for (size_t i = 0; i < N_SHARDS; i++)
         while (atomic_load(&w->in_flight[i].n) & 1)
             sched_yield();
-    for (size_t i = N_STRIPES; i < N_STRIPES + N_SHARED; i++)
+    for (size_t i = N_SHARDS; i < N_SHARDS + N_SHARED; i++)
         while (atomic_load(&w->in_flight[i].n))
             sched_yield();
 }

@@ -6,16 +6,16 @@
 uint64_t stage_keys_now(const struct writer_stage *s)
 {
     uint64_t n = s->base_keys;
-    for (size_t i = 0; i < N_STRIPES + N_SHARED; i++)
-        n += atomic_load_explicit(&s->stripes[i].keys, memory_order_relaxed);
+    for (size_t i = 0; i < N_SHARDS + N_SHARED; i++)
+        n += atomic_load_explicit(&s->shards[i].keys, memory_order_relaxed);
     return n;
 }
 
 uint64_t stage_bits_now(const struct writer_stage *s)
 {
     uint64_t n = s->base_bits;
-    for (size_t i = 0; i < N_STRIPES + N_SHARED; i++)
-        n += atomic_load_explicit(&s->stripes[i].bits, memory_order_relaxed);
+    for (size_t i = 0; i < N_SHARDS + N_SHARED; i++)
+        n += atomic_load_explicit(&s->shards[i].bits, memory_order_relaxed);
     return n;
 }
 

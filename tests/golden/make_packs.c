@@ -68,7 +68,7 @@ static uint32_t number_in_order(const struct tamis_snapshot *snap, uint32_t k)
         snprintf(name, sizeof name, "t%02u", k - N_SEGMENTS);
     if (tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t) != 0)
         exit(1);
-    return t.slot - 1;
+    return t.ordinal - 1;
 }
 
 /* Packs segments first, first + 1, ... of this order, but those that would grow. */
@@ -144,7 +144,7 @@ static void copy_pack(const char *segment, const char *to, bool rotten)
     char path[4600];
     static uint8_t bytes[1 << 22];
     tamis_snapshot_find(snap, segment, strlen(segment), NULL, 0, 0, &t);
-    if (tamis_snapshot_pack(snap, t.slot - 1, NULL, &place, NULL) != 0)
+    if (tamis_snapshot_pack(snap, t.ordinal - 1, NULL, &place, NULL) != 0)
         exit(1);
     int n = snprintf(path, sizeof path, "%s/filters/", at("store"));
     for (size_t i = 0; i < UUID_BYTES; i++)

@@ -300,7 +300,7 @@ static void attach_one(struct tamis_store *store, const struct kind *k,
         if (tamis_snapshot_probe(now, &t, &key, NULL) == TAMIS_ABSENT)
             lost("%s attached, key %zu: %s", k->name, i, what);
     }
-    CHECK(tamis_snapshot_filter(now, t.slot - 1, &filter, NULL) == 0);
+    CHECK(tamis_snapshot_filter(now, t.ordinal - 1, &filter, NULL) == 0);
     tamis_filter_verify(filter, &report, NULL);
     if (report.n_damaged)
         lost("%s attached with damaged pages: %s", k->name, what);

@@ -107,7 +107,7 @@ bool find_segment(const struct tamis_snapshot *s, const char *name, size_t *inde
     struct tamis_target t;
     name = name_in_store(name);
     int rc = tamis_snapshot_find(s, name, strlen(name), NULL, 0, 0, &t);
-    *index = t.slot - 1;
+    *index = t.ordinal - 1;
     return rc == 0;
 }
 

@@ -159,8 +159,8 @@ static UNUSED void check_keys(struct tamis_store *s, const char *name, uint64_t 
     struct tamis_target t;
     tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
     FILTER f = NULL; /* asked, too: a list may not be confirmed */
-    if (t.slot)
-        tamis_snapshot_filter(snap, t.slot - 1, &f, NULL);
+    if (t.ordinal)
+        tamis_snapshot_filter(snap, t.ordinal - 1, &f, NULL);
     for (uint64_t i = first; i < first + n; i++) {
         struct tamis_key key = key_in(s, i);
         IS(tamis_snapshot_probe(snap, &t, &key, NULL), TAMIS_MAYBE);

@@ -101,7 +101,7 @@ static UNUSED struct tamis_pack_report pack_again(struct tamis_store *s,
 static UNUSED size_t index_of(struct tamis_snapshot *snap, unsigned segment)
 {
     struct tamis_target t = found_in(snap, name_of(segment));
-    return t.slot - 1;
+    return t.ordinal - 1;
 }
 
 /* The first half in one pack, the others in another. */

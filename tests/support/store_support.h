@@ -181,7 +181,7 @@ static UNUSED const char *file_of(struct tamis_store *s, const char *store,
     struct tamis_target t;
     struct tamis_segment_info info;
     OK(tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t));
-    OK(tamis_snapshot_segment(snap, t.slot - 1, &info));
+    OK(tamis_snapshot_segment(snap, t.ordinal - 1, &info));
     snprintf(p, sizeof path[0], "%s/%s", path_of(store), info.file);
     return p;
 }

@@ -73,8 +73,8 @@ size_t tamis_mirror_find(struct tamis_snapshot *snapshot, const char *name,
 {
     struct tamis_target target;
     tamis_snapshot_find(snapshot, name, n_bytes, NULL, 0, 0, &target);
-    return target.slot && !tamis_snapshot_segment(snapshot, target.slot - 1, info)
-               ? target.slot - 1
+    return target.ordinal && !tamis_snapshot_segment(snapshot, target.ordinal - 1, info)
+               ? target.ordinal - 1
                : SIZE_MAX;
 }
 

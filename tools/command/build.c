@@ -225,7 +225,7 @@ static int check_free(struct work *w)
     for (size_t i = 0; i < w->n && status == EXIT_DONE; i++) {
         const struct name *name = &w->names[i];
         tamis_snapshot_find(snapshot, name->bytes, name->n_bytes, NULL, 0, 0, &target);
-        if (target.slot > 0 && !is_replaced(w->o, name))
+        if (target.ordinal > 0 && !is_replaced(w->o, name))
             status = put_error(w, *name, TAMIS_ERR_EXISTS, &diag);
     }
     tamis_snapshot_release(snapshot);

@@ -226,7 +226,7 @@ static int look_up(const struct grow *g, struct tamis_snapshot **snapshot,
         err = tamis_snapshot_find(*snapshot, g->name, strlen(g->name), NULL, 0, 0,
                                   &target);
     if (err == 0)
-        err = tamis_snapshot_segment(*snapshot, target.slot - 1, info);
+        err = tamis_snapshot_segment(*snapshot, target.ordinal - 1, info);
     return err;
 }
 

@@ -110,7 +110,7 @@ static bool is_placed(const struct segments_edit *e, struct tamis_snapshot *now,
     struct tamis_pack_place place;
     if (tamis_snapshot_segment(e->snapshot, i, &s) == 0)
         tamis_snapshot_find(now, s.name, s.name_bytes, NULL, 0, 0, &t);
-    return t.slot != 0 && is_column(now, t.slot - 1, &place) &&
+    return t.ordinal != 0 && is_column(now, t.ordinal - 1, &place) &&
            memcmp(place.uuid, r->uuid, sizeof(place.uuid)) == 0;
 }
 
@@ -299,7 +299,7 @@ static uint64_t unpacked_bytes(const struct segments_edit *e)
     for (size_t i = 0; i < e->n; i++)
         if (tamis_snapshot_segment(e->snapshot, e->segments[i], &s) == 0 &&
             tamis_snapshot_find(now, s.name, s.name_bytes, NULL, 0, 0, &t) == 0 &&
-            tamis_snapshot_segment(now, t.slot - 1, &s) == 0)
+            tamis_snapshot_segment(now, t.ordinal - 1, &s) == 0)
             sum += s.file_bytes;
     tamis_snapshot_release(now);
     return sum;

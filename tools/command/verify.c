@@ -445,7 +445,7 @@ static void verify_each(struct verify *v)
                         : not_found(err, v->snapshot, o->args[0], name));
             continue;
         }
-        check_segment(v, target.slot - 1, o->args[i]);
+        check_segment(v, target.ordinal - 1, o->args[i]);
     }
 }
 

@@ -90,7 +90,7 @@ static int put_filter(struct tamis_edit *edit, const struct segment *s, uint64_t
     opt.replace = 1; /* another file's, or one that a crash has left */
     struct tamis_builder *made;
     if (s->is_merged && !s[-1].lacks_filter && !s[-2].lacks_filter) {
-        size_t from[] = {targets[at - 2].slot - 1, targets[at - 1].slot - 1};
+        size_t from[] = {targets[at - 2].ordinal - 1, targets[at - 1].ordinal - 1};
         n_merged++;
         return tamis_edit_merge(edit, s->name, strlen(s->name), now, from, 2, 0, &opt,
                                 NULL, NULL);

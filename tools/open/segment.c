@@ -152,7 +152,7 @@ int not_found(int err, const struct tamis_snapshot *snapshot, const char *path,
                  hint ? hint : ":");
     else if (tamis_snapshot_find(snapshot, name.bytes, name.n_bytes, NULL, 0, 0,
                                  &target) == err &&
-             target.slot == 0) {
+             target.ordinal == 0) {
         complain(0, "%s: segment '%s': the pack that may have it: %s: %s", path, text,
                  tamis_strerror(err), advice_unread(err, "this pack"));
         status = status_unread(err);
@@ -213,9 +213,9 @@ int pick_named(const struct tamis_snapshot *snapshot, const char *path,
             *n = 0;
             break;
         }
-        if (!picked[target.slot - 1])
-            (*list)[(*n)++] = target.slot - 1;
-        picked[target.slot - 1] = true;
+        if (!picked[target.ordinal - 1])
+            (*list)[(*n)++] = target.ordinal - 1;
+        picked[target.ordinal - 1] = true;
     }
     free(picked);
     return status;
@@ -262,9 +262,9 @@ enum fate segment_now(struct tamis_store *store, const struct tamis_segment_info
             return SEGMENT_STAYS;
     }
     tamis_snapshot_find(*fresh, old->name, old->name_bytes, NULL, 0, 0, &target);
-    if (target.slot == 0)
+    if (target.ordinal == 0)
         return SEGMENT_DROPPED;
-    *index = target.slot - 1;
+    *index = target.ordinal - 1;
     /* Packing keeps the UUID, and moves the filter to another file. */
     return tamis_snapshot_segment(*fresh, *index, &now) != 0 ||
                    (memcmp(now.uuid, old->uuid, sizeof(now.uuid)) == 0 &&

@@ -30,7 +30,7 @@ void closing_listed(struct closing *c, const char *name, size_t n_bytes)
     struct tamis_segment_info info;
     struct tamis_target t;
     tamis_snapshot_find(c->snapshot, name, n_bytes, NULL, 0, 0, &t);
-    if (t.slot > 0 && tamis_snapshot_segment(c->snapshot, t.slot - 1, &info) == 0)
+    if (t.ordinal > 0 && tamis_snapshot_segment(c->snapshot, t.ordinal - 1, &info) == 0)
         add(c, &info);
 }
 

@@ -42,8 +42,8 @@ static inline struct record record_of_list(const struct record *r)
 
 /* Keeps pointers to names, no copies. All zeros: empty. */
 struct names {
-    struct name_slot *slots;
-    size_t n, n_slots;
+    struct name_bucket *buckets;
+    size_t n, n_buckets;
 };
 int names_set(struct names *s, const void *name, size_t n_bytes, uint32_t value);
 uint32_t names_get(const struct names *s, const void *name, size_t n_bytes); /* or 0 */

@@ -1,61 +1,61 @@
-/* Slots of threads, the sheets in which they count, and what holds the sums. */
+/* The sheets in which threads count, and what holds the sums. */
 #include "lib/store/base/counters.h"
 
-/* ---- slots ---- */
+/* ---- numbers of sheets: a thread has one ---- */
 
-_Thread_local unsigned counters_slot = SLOT_NONE;
+_Thread_local unsigned counters_own_sheet = NO_SHEET;
 
-static _Atomic uint64_t slots_taken; /* bit i: slot i + 1 */
-static pthread_key_t slot_key; /* its value is the slot, so that it ends with it */
-static atomic_bool slot_key_there;
-static pthread_once_t slot_once = PTHREAD_ONCE_INIT;
+static _Atomic uint64_t sheets_taken; /* bit i: number i + 1 */
+static pthread_key_t sheet_key; /* its value is the number, so that it ends with it */
+static atomic_bool sheet_key_there;
+static pthread_once_t sheet_once = PTHREAD_ONCE_INIT;
 
 /* At the end of a thread. One that counts still later, in a destructor of the host's,
- * takes another slot. */
-static void slot_leave(void *slot)
+ * takes another number. */
+static void sheet_leave(void *number)
 {
-    counters_slot = SLOT_NONE;
-    atomic_fetch_and_explicit(&slots_taken, ~(UINT64_C(1) << ((uintptr_t)slot - 1)),
+    counters_own_sheet = NO_SHEET;
+    atomic_fetch_and_explicit(&sheets_taken, ~(UINT64_C(1) << ((uintptr_t)number - 1)),
                               memory_order_release);
 }
 
 /* The other threads are not in the child. */
-static void slots_after_fork(void)
+static void sheets_after_fork(void)
 {
-    bool mine = counters_slot != SLOT_NONE && counters_slot != SLOT_SHARED;
-    atomic_store(&slots_taken, mine ? UINT64_C(1) << (counters_slot - 1) : 0);
+    bool mine = counters_own_sheet != NO_SHEET && counters_own_sheet != SHARED_SHEET;
+    atomic_store(&sheets_taken, mine ? UINT64_C(1) << (counters_own_sheet - 1) : 0);
 }
 
-static void slots_prepare(void)
+static void sheets_prepare(void)
 {
-    bool there = pthread_key_create(&slot_key, slot_leave) == 0;
-    atomic_store(&slot_key_there, there);
-    if (there) /* else slots of threads that the child does not have stay taken there */
-        pthread_atfork(NULL, NULL, slots_after_fork);
+    bool there = pthread_key_create(&sheet_key, sheet_leave) == 0;
+    atomic_store(&sheet_key_there, there);
+    if (there) /* else sheets of threads that the child lacks stay taken there */
+        pthread_atfork(NULL, NULL, sheets_after_fork);
 }
 
-/* Should the library be unloaded, nobody must call slot_leave() any more. */
-__attribute__((destructor)) static void slots_forget(void)
+/* Should the library be unloaded, nobody must call sheet_leave() any more. */
+__attribute__((destructor)) static void sheets_forget(void)
 {
-    if (atomic_exchange(&slot_key_there, false))
-        pthread_key_delete(slot_key);
+    if (atomic_exchange(&sheet_key_there, false))
+        pthread_key_delete(sheet_key);
 }
 
-static unsigned slot_take(void)
+static unsigned sheet_take(void)
 {
-    uint64_t taken = atomic_load(&slots_taken);
-    if (!atomic_load(&slot_key_there))
-        return SLOT_SHARED;
+    uint64_t taken = atomic_load(&sheets_taken);
+    if (!atomic_load(&sheet_key_there))
+        return SHARED_SHEET;
     for (;;) {
         unsigned i = (unsigned)__builtin_ctzll(~taken);
-        if (i >= N_SLOTS) /* bit 63 is nobody's, and never set */
-            return SLOT_SHARED;
-        if (atomic_compare_exchange_strong(&slots_taken, &taken,
+        if (i >= N_OWN_SHEETS) /* bit 63 is nobody's, and never set */
+            return SHARED_SHEET;
+        if (atomic_compare_exchange_strong(&sheets_taken, &taken,
                                            taken | UINT64_C(1) << i)) {
-            if (pthread_setspecific(slot_key, (void *)(uintptr_t)(i + 1)) == 0)
+            if (pthread_setspecific(sheet_key, (void *)(uintptr_t)(i + 1)) == 0)
                 return i + 1;
-            atomic_fetch_and(&slots_taken, ~(UINT64_C(1) << i));
-            return SLOT_SHARED; /* nobody would give it back */
+            atomic_fetch_and(&sheets_taken, ~(UINT64_C(1) << i));
+            return SHARED_SHEET; /* nobody would give it back */
         }
     }
 }
@@ -82,14 +82,14 @@ void sheet_fold(struct sheet *to, const struct sheet *from, size_t first, size_t
 {
     for (size_t i = 0; i * 64 < n; i++)
         sheet_add(to, &to->all[i], count_read(&from->all[first / 64 + i]));
-    for (size_t slot = first;
-         (slot = sheet_next(from, slot + 1, first + n)) <= first + n;) {
-        const struct count_row *row = &from->rows[slot];
-        sheet_hit(to, slot - first,
-                  atomic_load_explicit(&from->hits[slot], memory_order_relaxed));
+    for (size_t ordinal = first;
+         (ordinal = sheet_next(from, ordinal + 1, first + n)) <= first + n;) {
+        const struct count_row *row = &from->rows[ordinal];
+        sheet_hit(to, ordinal - first,
+                  atomic_load_explicit(&from->hits[ordinal], memory_order_relaxed));
         for (size_t i = 0; i < N_COUNTS; i++)
             if (count_read(&row->n[i]))
-                sheet_add(to, &sheet_row(to, slot - first)->n[i],
+                sheet_add(to, &sheet_row(to, ordinal - first)->n[i],
                           count_read(&row->n[i]));
     }
 }
@@ -97,12 +97,12 @@ void sheet_fold(struct sheet *to, const struct sheet *from, size_t first, size_t
 int counters_begin(struct counters *c, size_t n_segments)
 {
     /* Here, not at the first count: no probe waits for another thread. */
-    pthread_once(&slot_once, slots_prepare);
-    if (!atomic_load(&c->sheets[SLOT_SHARED])) {
+    pthread_once(&sheet_once, sheets_prepare);
+    if (!atomic_load(&c->sheets[SHARED_SHEET])) {
         struct sheet *sheet = sheet_new(n_segments, true), *none = NULL;
         if (!sheet)
             return ENOMEM;
-        if (!atomic_compare_exchange_strong(&c->sheets[SLOT_SHARED], &none, sheet))
+        if (!atomic_compare_exchange_strong(&c->sheets[SHARED_SHEET], &none, sheet))
             free(sheet);
     }
     atomic_store_explicit(&c->on, true, memory_order_release);
@@ -114,21 +114,22 @@ int counters_begin(struct counters *c, size_t n_segments)
  * meet here only if a signal handler probes: the first one stays. */
 struct sheet *counters_sheet_slowly(struct counters *c, size_t n_segments)
 {
-    if (counters_slot == SLOT_NONE)
-        counters_slot = slot_take();
-    struct sheet *there = atomic_load(&c->sheets[counters_slot]);
+    if (counters_own_sheet == NO_SHEET)
+        counters_own_sheet = sheet_take();
+    struct sheet *there = atomic_load(&c->sheets[counters_own_sheet]);
     struct sheet *sheet = there ? NULL : sheet_new(n_segments, false);
     if (sheet) {
-        if (atomic_compare_exchange_strong(&c->sheets[counters_slot], &there, sheet))
+        if (atomic_compare_exchange_strong(&c->sheets[counters_own_sheet], &there,
+                                           sheet))
             return sheet;
         free(sheet);
     }
-    return there ? there : atomic_load(&c->sheets[SLOT_SHARED]);
+    return there ? there : atomic_load(&c->sheets[SHARED_SHEET]);
 }
 
 void counters_free(struct counters *c)
 {
-    for (size_t i = 0; i < N_SLOTS + 2; i++)
+    for (size_t i = 0; i < N_OWN_SHEETS + 2; i++)
         free(atomic_load(&c->sheets[i]));
 }
 

@@ -1,9 +1,9 @@
 /* Counters of the probes of a snapshot, and where they are kept.
  *
  * A thread counts in its own sheet of each snapshot, by load, add and store, in lines
- * that no other thread writes: exact without a locked instruction. Its slot says which
- * sheet. It takes one of N_SLOTS at its first count, and returns it when it ends.
- * Threads without a slot share one sheet, by atomic adds. Any thread may read.
+ * that no other thread writes: exact without a locked instruction. It takes one of
+ * N_OWN_SHEETS numbers of sheets at its first count, and returns it when it ends.
+ * Threads without a number share one sheet, by atomic adds. Any thread may read.
  *
  * Counters never decide an answer. */
 #ifndef TAMIS_STORE_COUNTS_H
@@ -37,20 +37,21 @@ struct sheet {
     /* One per 64 segments: absents of each of them, added in one step. COUNT_MANY
      * corrects it. */
     _Atomic uint64_t *all;
-    /* By slot: hits of probes of many segments, for which `all` has an absent too much.
-     * Most counts of many segments are such hits: the segments' rows stay untouched,
-     * and take no memory. */
+    /* By ordinal: hits of probes of many segments, for which `all` has an absent too
+     * much. Most counts of many segments are such hits: the segments' rows stay
+     * untouched, and take no memory. */
     _Atomic uint32_t *hits;
     /* One per 64 segments: may a row of theirs have a count? */
     _Atomic uint8_t *touched;
-    struct count_row rows[]; /* by the slot of a target: [0] is of no segment */
+    struct count_row rows[]; /* by the ordinal of a target: [0] is of no segment */
 };
 
-enum { N_SLOTS = 63, SLOT_NONE = 0, SLOT_SHARED = N_SLOTS + 1 };
+enum { N_OWN_SHEETS = 63, NO_SHEET = 0, SHARED_SHEET = N_OWN_SHEETS + 1 };
 
 struct counters {
     atomic_bool on;
-    _Atomic(struct sheet *) sheets[N_SLOTS + 2]; /* by slot; [SLOT_NONE] stays NULL */
+    _Atomic(struct sheet *)
+        sheets[N_OWN_SHEETS + 2]; /* by number; [NO_SHEET] stays NULL */
 };
 
 /* The sum of sheets for one segment, or of none. */
@@ -84,7 +85,8 @@ bool ledger_lock(struct ledger *l);
 
 /* ---- counting ---- */
 
-extern _Thread_local unsigned counters_slot __attribute__((tls_model("initial-exec")));
+extern _Thread_local unsigned counters_own_sheet
+    __attribute__((tls_model("initial-exec")));
 
 struct sheet *sheet_new(size_t n_segments, bool shared); /* NULL: no memory */
 /* Adds the counts of n segments, from `first` on, which is a multiple of 64. */
@@ -102,7 +104,7 @@ static inline bool counters_on(struct counters *c)
 /* This thread's sheet; NULL before its first count in the snapshot. */
 static inline struct sheet *counters_mine(struct counters *c)
 {
-    return atomic_load_explicit(&c->sheets[counters_slot], memory_order_acquire);
+    return atomic_load_explicit(&c->sheets[counters_own_sheet], memory_order_acquire);
 }
 
 static inline struct sheet *counters_sheet(struct counters *c, size_t n_segments)
@@ -125,45 +127,47 @@ static inline void sheet_add(const struct sheet *sheet, _Atomic uint64_t *counte
         atomic_store_explicit(counter, n + count_read(counter), memory_order_relaxed);
 }
 
-/* Which word of `all` and mark of `touched` a slot has; slot 0 has those of slot 1. */
-static inline size_t sheet_word(size_t slot)
+/* Which word of `all` and mark of `touched` an ordinal has; ordinal 0 has those of
+ * ordinal 1. */
+static inline size_t sheet_word(size_t ordinal)
 {
-    return (slot - (slot > 0)) / 64;
+    return (ordinal - (ordinal > 0)) / 64;
 }
 
-/* The next slot, from this one to the last, that may have a count of its own; else one
- * beyond. Rows of a big sheet are many, and most were never touched. */
-static inline size_t sheet_next(const struct sheet *sheet, size_t slot, size_t last)
+/* The next ordinal, from this one to the last, that may have a count of its own; else
+ * one beyond. Rows of a big sheet are many, and most were never touched. */
+static inline size_t sheet_next(const struct sheet *sheet, size_t ordinal, size_t last)
 {
-    while (slot <= last &&
-           !atomic_load_explicit(&sheet->touched[sheet_word(slot)],
+    while (ordinal <= last &&
+           !atomic_load_explicit(&sheet->touched[sheet_word(ordinal)],
                                  memory_order_relaxed) &&
-           !count_read(&sheet->all[sheet_word(slot)]))
-        slot = sheet_word(slot) * 64 + 65;
-    return slot;
+           !count_read(&sheet->all[sheet_word(ordinal)]))
+        ordinal = sheet_word(ordinal) * 64 + 65;
+    return ordinal;
 }
 
-/* The row of a slot, to count in. */
-static inline struct count_row *sheet_row(struct sheet *sheet, size_t slot)
+/* The row of an ordinal, to count in. */
+static inline struct count_row *sheet_row(struct sheet *sheet, size_t ordinal)
 {
-    _Atomic uint8_t *touched = &sheet->touched[sheet_word(slot)];
+    _Atomic uint8_t *touched = &sheet->touched[sheet_word(ordinal)];
     if (__builtin_expect(!atomic_load_explicit(touched, memory_order_relaxed), 0))
         atomic_store_explicit(touched, 1, memory_order_relaxed);
-    return &sheet->rows[slot];
+    return &sheet->rows[ordinal];
 }
 
 /* A full number begins again at 0, and the row takes over its count. */
-static inline void sheet_hit(struct sheet *sheet, size_t slot, uint32_t n)
+static inline void sheet_hit(struct sheet *sheet, size_t ordinal, uint32_t n)
 {
-    _Atomic uint32_t *hits = &sheet->hits[slot];
+    _Atomic uint32_t *hits = &sheet->hits[ordinal];
     uint32_t was = atomic_load_explicit(hits, memory_order_relaxed);
     if (__builtin_expect(sheet->shared, 0))
         was = atomic_fetch_add_explicit(hits, n, memory_order_relaxed);
     else if (n)
         atomic_store_explicit(hits, was + n, memory_order_relaxed);
     if (__builtin_expect(was > UINT32_MAX - n, 0)) {
-        sheet_add(sheet, &sheet_row(sheet, slot)->n[TAMIS_HIT], UINT64_C(1) << 32);
-        sheet_add(sheet, &sheet_row(sheet, slot)->n[COUNT_MANY], -(UINT64_C(1) << 32));
+        sheet_add(sheet, &sheet_row(sheet, ordinal)->n[TAMIS_HIT], UINT64_C(1) << 32);
+        sheet_add(sheet, &sheet_row(sheet, ordinal)->n[COUNT_MANY],
+                  -(UINT64_C(1) << 32));
     }
 }
 

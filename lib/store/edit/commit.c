@@ -310,7 +310,7 @@ static int apply_file(struct apply *a, const struct edit_file *file, bool *is_ne
     struct piece name = file->name;
     struct record r;
     enum tamis_reason why;
-    uint32_t slot;
+    uint32_t ordinal;
     int rc = apply_look_up(&a->list, &a->own, name, &a->found);
     *is_new = false;
     if (!rc &&
@@ -321,9 +321,9 @@ static int apply_file(struct apply *a, const struct edit_file *file, bool *is_ne
         diag_clear(a->diag);
     else if (rc)
         return rc;
-    else if (snapshot_slot(live->snapshot, name.at, name.n, NULL, &slot, &why) ||
-             tamis_snapshot_segment(live->snapshot, slot - 1, &info) ||
-             !may_go(a, slot - 1, &info))
+    else if (snapshot_ordinal(live->snapshot, name.at, name.n, NULL, &ordinal, &why) ||
+             tamis_snapshot_segment(live->snapshot, ordinal - 1, &info) ||
+             !may_go(a, ordinal - 1, &info))
         return diag_fail(a->diag, TAMIS_ERR_MISMATCH, a->edit->catalog->path,
                          "segment '%s' has another binding, since the snapshot, or "
                          "out of scope",

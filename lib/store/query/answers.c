@@ -8,7 +8,7 @@
 static void count_in(struct sheet *sheet, const struct tamis_snapshot *s,
                      const struct tamis_target *t, enum tamis_reason reason, size_t n)
 {
-    struct count_row *row = sheet_row(sheet, t && target_here(s, t) ? t->slot : 0);
+    struct count_row *row = sheet_row(sheet, t && target_here(s, t) ? t->ordinal : 0);
     sheet_add(sheet, &row->n[reason], n);
 }
 
@@ -42,7 +42,7 @@ static void count_targets(struct sheet *sheet, const struct tamis_target *target
 {
     sheet_add(sheet, &sheet->absent, n_bits(absent));
     for (uint64_t m = absent | hits; m; m &= m - 1) {
-        struct count_row *row = sheet_row(sheet, targets[__builtin_ctzll(m)].slot);
+        struct count_row *row = sheet_row(sheet, targets[__builtin_ctzll(m)].ordinal);
         sheet_add(sheet, &row->n[m & -m & absent ? COUNT_MANY : TAMIS_HIT], 1);
     }
 }
@@ -51,8 +51,8 @@ static void count_each(struct sheet *sheet, size_t first, uint64_t mask, int cou
                        uint64_t n)
 {
     for (; mask; mask &= mask - 1) {
-        size_t slot = first + (size_t)__builtin_ctzll(mask);
-        sheet_add(sheet, &sheet_row(sheet, slot)->n[counter], n);
+        size_t ordinal = first + (size_t)__builtin_ctzll(mask);
+        sheet_add(sheet, &sheet_row(sheet, ordinal)->n[counter], n);
     }
 }
 

@@ -48,7 +48,7 @@ int tamis_snapshot_inline(struct tamis_snapshot *snapshot,
         return err;
     /* The filter that may answer for this target by its bits alone. */
     enum tamis_reason why = target_reason(snapshot, target, snapshot->domain.tag);
-    struct entry *e = why ? NULL : loose_entry(snapshot, target->slot - 1);
+    struct entry *e = why ? NULL : loose_entry(snapshot, target->ordinal - 1);
     struct tamis_filter *f =
         e && !e->elsewhere ? entry_filter_or_reason(snapshot, e, &why) : NULL;
     if (f)

@@ -116,7 +116,7 @@ struct slice {
 
 static inline size_t slice_number(const struct slice *t, size_t i)
 {
-    return t->targets ? t->targets[i].slot - 1U : t->first + i;
+    return t->targets ? t->targets[i].ordinal - 1U : t->first + i;
 }
 
 /* Is nothing asked of it but its bits, and its number in begin .. end - 1? */
@@ -124,7 +124,7 @@ static inline bool plain_between(const struct tamis_snapshot *s,
                                  const struct tamis_target *t, size_t begin, size_t end)
 {
     return !((t->snapshot ^ s->serial) | t->min_watermark | t->refusal) &
-           (t->slot - 1U - begin < end - begin);
+           (t->ordinal - 1U - begin < end - begin);
 }
 
 void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n);
@@ -163,7 +163,7 @@ static inline bool places_among(const struct tamis_snapshot *s,
     uint64_t odd = 0;
     size_t most = 0;
     for (size_t i = 0; i < n; i++) {
-        size_t number = t[i].slot - 1U - first;
+        size_t number = t[i].ordinal - 1U - first;
         odd |= (t[i].snapshot ^ s->serial) | t[i].min_watermark | t[i].refusal;
         most = number > most ? number : most;
         place[i] = (uint32_t)number;

@@ -33,7 +33,7 @@ static inline const struct plane *few_planes(const struct tamis_snapshot *s,
     if (!q->targets)
         return planes_are_ready(p, 0, epoch) == first_bits(n) ? p->plane : NULL;
     for (size_t i = 0; i < n; i++) {
-        size_t at = q->targets[i].slot - 1U;
+        size_t at = q->targets[i].ordinal - 1U;
         if (!target_plain(s, &q->targets[i]) || !plane_is_ready(s, at, epoch))
             return NULL;
         room[i] = p->plane[at];
@@ -50,7 +50,7 @@ static __attribute__((noinline)) uint64_t hits_in_range(const struct tamis_snaps
     uint64_t x = key_prefix(key->bytes, key->n_bytes);
     for (uint64_t m = hits; m; m &= m - 1) {
         size_t i = (size_t)__builtin_ctzll(m);
-        size_t number = q->targets ? q->targets[i].slot - 1U : i;
+        size_t number = q->targets ? q->targets[i].ordinal - 1U : i;
         uint64_t first = range_end(s->planes.first, number),
                  last = range_end(s->planes.last, number);
         if (x < first || x > last ||
@@ -70,8 +70,8 @@ pairs_in_range(const struct tamis_snapshot *s, const struct tamis_query *q, size
     const void *first = s->planes.first, *last = s->planes.last;
     size_t n_pairs = 0;
     for (size_t i = 0; q->targets && i < n; i++) {
-        firsts[i] = range_end(s->planes.first, q->targets[i].slot - 1U);
-        lasts[i] = range_end(s->planes.last, q->targets[i].slot - 1U);
+        firsts[i] = range_end(s->planes.first, q->targets[i].ordinal - 1U);
+        lasts[i] = range_end(s->planes.last, q->targets[i].ordinal - 1U);
         first = firsts;
         last = lasts;
     }
@@ -260,11 +260,11 @@ static size_t run_length(const struct asking *a, size_t at)
     size_t max = a->n_targets - at, n;
     if (!target_here(s, t) || t->min_watermark)
         return 0;
-    if (max > s->n - (t->slot - 1))
-        max = s->n - (t->slot - 1);
+    if (max > s->n - (t->ordinal - 1))
+        max = s->n - (t->ordinal - 1);
     n = s->planes.kernel->run_of_targets(t, max);
-    if (t->slot - 1 + n > s->n_loose)
-        n = numbers_alive(s, t->slot - 1, n);
+    if (t->ordinal - 1 + n > s->n_loose)
+        n = numbers_alive(s, t->ordinal - 1, n);
     return n >= A_RUN ? n : 0;
 }
 
@@ -273,7 +273,7 @@ static inline size_t run_from(const struct asking *a, size_t at)
 {
     const struct tamis_target *t = &a->q->targets[at];
     return at + A_RUN <= a->n_targets && a->plain == a->all &&
-                   t[A_RUN - 1].slot == t->slot + A_RUN - 1
+                   t[A_RUN - 1].ordinal == t->ordinal + A_RUN - 1
                ? run_length(a, at)
                : 0;
 }
@@ -300,7 +300,7 @@ static void ask_list(struct asking *a)
     for (size_t at = 0, n, left; at < a->n_targets; at += n) {
         left = a->n_targets - at;
         if ((n = run)) {
-            ask_numbers(a, at, a->q->targets[at].slot - 1, n);
+            ask_numbers(a, at, a->q->targets[at].ordinal - 1, n);
             run = run_from(a, at + n);
             continue;
         }
@@ -359,8 +359,9 @@ static inline bool lists_all(const struct tamis_snapshot *s,
     const struct tamis_target *t = q->targets;
     size_t n = q->n_targets;
     return t && (n > FEW || s->shared.n_listed) && n == s->n && s->n_segments == n &&
-           s->complete && t->slot == 1 && t[n - 1].slot == n && target_here(s, t) &&
-           !t->min_watermark && s->planes.kernel->run_of_targets(t, n) == n;
+           s->complete && t->ordinal == 1 && t[n - 1].ordinal == n &&
+           target_here(s, t) && !t->min_watermark &&
+           s->planes.kernel->run_of_targets(t, n) == n;
 }
 
 /* Which of at most 64 keys are absent from all? If somebody asks for reasons: of

@@ -208,8 +208,8 @@ static size_t range_of_columns(const struct asking *a, size_t at, size_t n,
     for (size_t i = 0; i < n; i++) {
         if (!plain_between(s, &t[i], s->n_loose, s->n))
             continue;
-        *first = !n_columns || t[i].slot - 1 < *first ? t[i].slot - 1 : *first;
-        *end = t[i].slot > *end ? t[i].slot : *end;
+        *first = !n_columns || t[i].ordinal - 1 < *first ? t[i].ordinal - 1 : *first;
+        *end = t[i].ordinal > *end ? t[i].ordinal : *end;
         n_columns++;
     }
     return n_columns;

@@ -21,7 +21,7 @@ static void class_targets(struct slice *t, const struct asking *a)
     const struct planes *p = &s->planes;
     uint64_t ready = 0, ranges = 0;
     for (uint64_t m = t->asked; m; m &= m - 1) {
-        size_t i = (size_t)__builtin_ctzll(m), at = t->targets[i].slot - 1U;
+        size_t i = (size_t)__builtin_ctzll(m), at = t->targets[i].ordinal - 1U;
         if (!target_plain(s, &t->targets[i]))
             continue;
         ranges |= m & -m;

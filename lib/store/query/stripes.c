@@ -137,7 +137,7 @@ static uint64_t look_at_hits(struct asking *a, size_t i, const struct window *w,
         enum tamis_reason why =
             reason_of_hit(w->stripe, (uint32_t)(number - w->stripe->first), &a->keys[i],
                           damaged, &by_range);
-        struct tamis_target target = {.slot = (uint32_t)number + 1,
+        struct tamis_target target = {.ordinal = (uint32_t)number + 1,
                                       .snapshot = a->snapshot->serial};
         if (why == TAMIS_HIT)
             sure |= m & -m;
@@ -338,7 +338,7 @@ uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n, uint64_t but)
     for (size_t i = 0; i < n; i++) {
         const struct tamis_target *t = &a->q->targets[at + i];
         struct window *w = &windows[n_windows];
-        size_t number = t->slot - 1U;
+        size_t number = t->ordinal - 1U;
         if (but >> i & 1 ||
             !plain_between(a->snapshot, t, a->snapshot->n_loose, a->snapshot->n) ||
             !window_at(w, p, stripes_before(p, number), at + i, number, 1) ||

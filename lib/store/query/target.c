@@ -18,15 +18,15 @@ enum tamis_reason target_reason(const struct tamis_snapshot *s,
     if (t->refusal)
         return t->refusal <= TAMIS_UNREADABLE ? (enum tamis_reason)t->refusal
                                               : TAMIS_UNREADABLE;
-    if (t->slot == 0)
+    if (t->ordinal == 0)
         return TAMIS_UNKNOWN_SEGMENT;
     if (t->snapshot != s->serial) /* its number here is another segment's */
         return TAMIS_MISMATCH;
-    if (t->slot > s->n)
+    if (t->ordinal > s->n)
         return TAMIS_UNKNOWN_SEGMENT;
-    if (!is_loose(s, t->slot - 1))
+    if (!is_loose(s, t->ordinal - 1))
         return tag != s->domain.tag ? TAMIS_MISMATCH : TAMIS_NO_REASON;
-    const struct entry *e = s->entries[t->slot - 1];
+    const struct entry *e = s->entries[t->ordinal - 1];
     if (!e->state)
         return TAMIS_UNREADABLE;
     if (e->state == RECORD_NO_FILTER)
@@ -53,13 +53,13 @@ static inline void find_answerer(struct answerer *p, struct tamis_snapshot *s,
     p->why = target_reason(s, t, tag);
     if (p->why != TAMIS_NO_REASON)
         return;
-    struct entry *e = loose_entry(s, t->slot - 1);
+    struct entry *e = loose_entry(s, t->ordinal - 1);
     p->entry = e;
     if (e && !e->elsewhere) {
         p->filter = entry_filter_or_reason(s, e, &p->why);
         return;
     }
-    p->seat = segment_seat(s, t->slot - 1);
+    p->seat = segment_seat(s, t->ordinal - 1);
     p->why = p->seat.why;
 }
 
@@ -72,7 +72,7 @@ static inline enum tamis_reason ask_answerer(struct tamis_snapshot *s,
 {
     enum tamis_reason why;
     if (!p->filter)
-        return seat_ask(s, t->slot - 1, &p->seat, t->min_watermark, key, by_range);
+        return seat_ask(s, t->ordinal - 1, &p->seat, t->min_watermark, key, by_range);
     /* Only now: a record whose file is there and matches is not an older one. */
     if (outside_range(p->entry, key)) {
         *by_range = true;
@@ -143,7 +143,7 @@ uint64_t ask_with_care(struct asking *a, const struct tamis_target *t, size_t at
             a->reasons[at] = (uint8_t)why;
     }
     if (plain && target_loose(s, t))
-        planes_offer(s, t->slot - 1);
+        planes_offer(s, t->ordinal - 1);
     return absent;
 }
 
@@ -151,7 +151,7 @@ void prefetch_target(const struct tamis_snapshot *s, const struct tamis_target *
                      uint64_t h)
 {
     struct tamis_filter *f =
-        target_loose(s, t) ? atomic_load(&s->entries[t->slot - 1]->filter) : NULL;
+        target_loose(s, t) ? atomic_load(&s->entries[t->ordinal - 1]->filter) : NULL;
     if (f)
         filter_prefetch(f, h);
 }
@@ -168,7 +168,7 @@ probe_and_count(struct tamis_snapshot *s, const struct tamis_target *t,
     if (s && counters_on(&s->counts))
         count_one(s, t, reason, by_range);
     if (s && t && key && !by_range && target_loose(s, t))
-        planes_offer(s, t->slot - 1);
+        planes_offer(s, t->ordinal - 1);
     if (why)
         *why = reason;
     return reason == TAMIS_NO_REASON ? TAMIS_ABSENT : TAMIS_MAYBE;
@@ -220,9 +220,10 @@ probe_after_look(struct tamis_snapshot *s, const struct tamis_target *t,
 {
     uint64_t clock = quick_clock();
     if (!s || !quick_after_look(s, clock) || !t || !key || !target_plain(s, t) ||
-        key->tag != s->domain.tag || !plane_is_ready(s, t->slot - 1, clock / CLOCK_BAD))
+        key->tag != s->domain.tag ||
+        !plane_is_ready(s, t->ordinal - 1, clock / CLOCK_BAD))
         return probe_and_count(s, t, key, why, 0);
-    struct watched_plane *p = &s->planes.watched[t->slot];
+    struct watched_plane *p = &s->planes.watched[t->ordinal];
     if (!t->min_watermark) /* the others come here each time */
         atomic_store_explicit(&p->trusted, clock, memory_order_release);
     return s->watch.answer(&s->watch, t, key, why, p, clock);
@@ -235,7 +236,7 @@ probe_column(struct tamis_snapshot *s, const struct tamis_target *t,
              const struct tamis_key *key, enum tamis_reason *why)
 {
     uint64_t clock = quick_clock();
-    size_t number = t->slot - 1U;
+    size_t number = t->ordinal - 1U;
     const struct stripe *p = stripe_of(&s->shared, number);
     uint32_t at = p ? (uint32_t)(number - p->first) : 0;
     if (!p || !plain_between(s, t, s->n_loose, s->n) || key->tag != s->domain.tag ||
@@ -262,13 +263,13 @@ enum tamis_answer tamis_snapshot_probe(struct tamis_snapshot *snapshot,
                                        const struct tamis_key *key,
                                        enum tamis_reason *why)
 {
-    uint64_t clock = quick_clock(), slot;
+    uint64_t clock = quick_clock(), ordinal;
     if (RARELY(!snapshot) || RARELY(--quick_left < 0) || RARELY(!target || !key))
         return probe_after_look(snapshot, target, key, why);
-    slot = (uint64_t)target->refusal << 32 | target->slot;
-    if (RARELY(slot > snapshot->n_loose))
+    ordinal = (uint64_t)target->refusal << 32 | target->ordinal;
+    if (RARELY(ordinal > snapshot->n_loose))
         return probe_column(snapshot, target, key, why);
-    const struct watched_plane *p = &snapshot->planes.watched[slot];
+    const struct watched_plane *p = &snapshot->planes.watched[ordinal];
     if (RARELY((atomic_load_explicit(&p->trusted, memory_order_acquire) ^ clock) |
                (key->tag ^ snapshot->domain.tag) |
                (target->snapshot ^ snapshot->serial) | target->min_watermark))
@@ -302,7 +303,7 @@ enum tamis_answer tamis_snapshot_explain(struct tamis_snapshot *snapshot,
         target->refusal)
         return explain_by(out, TAMIS_BY_NOTHING, reason);
     /* The filter was there a moment ago: the target is this snapshot's. */
-    size_t index = target->slot - 1;
+    size_t index = target->ordinal - 1;
     struct entry *e = loose_entry(snapshot, index);
     if (!e || e->elsewhere)
         return explain_by(out, TAMIS_BY_FILTER, reason);

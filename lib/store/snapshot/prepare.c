@@ -47,7 +47,7 @@ static int list_segments(struct preparing *p)
         return ENOMEM;
     for (size_t i = 0; i < p->opt.n_targets; i++) {
         const struct tamis_target *t = &p->opt.targets[i];
-        size_t at = t->slot - 1U;
+        size_t at = t->ordinal - 1U;
         if (target_here(s, t))
             p->listed[at / 64] |= UINT64_C(1) << at % 64;
         else

@@ -190,8 +190,8 @@ static bool is_named(const struct tamis_snapshot *s, size_t at, struct piece nam
 }
 
 /* Among the loose segments. */
-static uint32_t loose_slot(const struct tamis_snapshot *s, struct piece name,
-                           size_t *near)
+static uint32_t loose_ordinal(const struct tamis_snapshot *s, struct piece name,
+                              size_t *near)
 {
     if (!s->named)
         return names_get(&s->by_name, name.at, name.n);
@@ -204,17 +204,19 @@ static uint32_t loose_slot(const struct tamis_snapshot *s, struct piece name,
         return 0;
     if (near)
         *near = at + 1;
-    return s->slots ? s->slots[at] : (uint32_t)at + 1;
+    return s->ordinals ? s->ordinals[at] : (uint32_t)at + 1;
 }
 
-int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
-                  size_t *near, uint32_t *slot, enum tamis_reason *why)
+int snapshot_ordinal(const struct tamis_snapshot *s, const void *name,
+                     size_t name_bytes, size_t *near, uint32_t *ordinal,
+                     enum tamis_reason *why)
 {
     *why = TAMIS_UNKNOWN_SEGMENT;
-    *slot = loose_slot(s, (struct piece){name, name_bytes}, near);
-    if (*slot)
+    *ordinal = loose_ordinal(s, (struct piece){name, name_bytes}, near);
+    if (*ordinal)
         return 0;
-    return name ? shared_slot(s, name, name_bytes, slot, why) : TAMIS_ERR_NO_SEGMENT;
+    return name ? shared_ordinal(s, name, name_bytes, ordinal, why)
+                : TAMIS_ERR_NO_SEGMENT;
 }
 
 /* ERR_MISMATCH: the segment has another binding. ERR_DAMAGED: it cannot be read. */
@@ -244,16 +246,16 @@ static uint32_t find_among_twins(const struct tamis_snapshot *s,
                                  const struct tamis_identity *wanted)
 {
     struct piece name = {wanted->name, wanted->name_bytes};
-    uint32_t slot = 0;
+    uint32_t ordinal = 0;
     for (size_t i = 0; wanted->binding && i < s->n_loose; i++) {
         if (name_compare(entry_name(s->entries[i]), name) != 0 ||
             check_binding(s, i, wanted) != 0)
             continue;
-        if (slot)
+        if (ordinal)
             return 0;
-        slot = (uint32_t)i + 1;
+        ordinal = (uint32_t)i + 1;
     }
-    return slot;
+    return ordinal;
 }
 
 /* A list that was made of files alone may call a filter a segment's that never was: an
@@ -272,30 +274,30 @@ static int find_target(const struct tamis_snapshot *snapshot,
 {
     *target = (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT,
                                     .min_watermark = min_watermark};
-    uint32_t slot;
+    uint32_t ordinal;
     enum tamis_reason why = TAMIS_UNKNOWN_SEGMENT;
-    int rc = snapshot ? snapshot_slot(snapshot, wanted->name, wanted->name_bytes, near,
-                                      &slot, &why)
+    int rc = snapshot ? snapshot_ordinal(snapshot, wanted->name, wanted->name_bytes,
+                                         near, &ordinal, &why)
                       : TAMIS_ERR_NO_SEGMENT;
     target->refusal = why; /* a file that cannot tell may have it */
     if (rc)
         return rc;
-    if (slot == NAME_TWICE)
-        slot = find_among_twins(snapshot, wanted);
-    if (!slot) {
+    if (ordinal == NAME_TWICE)
+        ordinal = find_among_twins(snapshot, wanted);
+    if (!ordinal) {
         target->refusal = TAMIS_MISMATCH;
         return TAMIS_ERR_MISMATCH;
     }
-    target->slot = slot;
+    target->ordinal = ordinal;
     target->snapshot = snapshot->serial;
     target->refusal = 0;
-    const struct entry *e = loose_entry(snapshot, slot - 1);
+    const struct entry *e = loose_entry(snapshot, ordinal - 1);
     if (e && !e->state) {
         target->refusal = TAMIS_UNREADABLE;
         return e->refusal;
     }
     if (wanted->binding) {
-        rc = check_binding(snapshot, slot - 1, wanted);
+        rc = check_binding(snapshot, ordinal - 1, wanted);
         target->refusal = rc == TAMIS_ERR_DAMAGED ? TAMIS_DAMAGED
                           : rc                    ? TAMIS_MISMATCH
                                                   : 0;
@@ -335,7 +337,7 @@ static void carry_target(const struct tamis_snapshot *from,
                          const struct tamis_snapshot *to, struct tamis_target *t,
                          size_t *shift)
 {
-    size_t old = t->slot - 1U, now = old + *shift;
+    size_t old = t->ordinal - 1U, now = old + *shift;
     struct tamis_segment_info info;
     bool loose = is_loose(from, old);
     if (loose ? now >= to->n_loose || to->entries[now] != from->entries[old]
@@ -344,11 +346,11 @@ static void carry_target(const struct tamis_snapshot *from,
         tamis_snapshot_find(to, info.name, info.name_bytes,
                             info.binding ? info.binding : (const void *)"",
                             info.binding_bytes, t->min_watermark, t);
-        now = t->slot - 1U;
+        now = t->ordinal - 1U;
     }
     if (loose)
         *shift = now - old;
-    t->slot = (uint32_t)now + 1;
+    t->ordinal = (uint32_t)now + 1;
     t->snapshot = to->serial;
 }
 
@@ -374,7 +376,7 @@ struct tamis_target tamis_snapshot_target(const struct tamis_snapshot *snapshot,
 {
     if (!snapshot || index >= snapshot->n)
         return (struct tamis_target){.refusal = TAMIS_UNKNOWN_SEGMENT};
-    struct tamis_target target = {.slot = (uint32_t)index + 1,
+    struct tamis_target target = {.ordinal = (uint32_t)index + 1,
                                   .snapshot = snapshot->serial};
     const struct entry *e = loose_entry(snapshot, index);
     if (!e && !seat_taken(snapshot, index))

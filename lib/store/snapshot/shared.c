@@ -631,8 +631,8 @@ bool shared_same(const struct tamis_snapshot *from, size_t index,
 }
 
 /* In one pack: its index says which column, and the list whether that counts. */
-static int slot_in(const struct shared_view *v, const void *name, size_t name_bytes,
-                   uint32_t *slot, enum tamis_reason *why)
+static int ordinal_in(const struct shared_view *v, const void *name, size_t name_bytes,
+                      uint32_t *ordinal, enum tamis_reason *why)
 {
     struct facts col;
     if (v->n_columns && !v->n_listed)
@@ -645,19 +645,19 @@ static int slot_in(const struct shared_view *v, const void *name, size_t name_by
     if (!rc && !columns_have(v->listed, column))
         rc = TAMIS_ERR_NO_SEGMENT;
     if (!rc)
-        *slot = (uint32_t)(v->base + column) + 1;
+        *ordinal = (uint32_t)(v->base + column) + 1;
     return rc;
 }
 
-int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
-                uint32_t *slot, enum tamis_reason *why)
+int shared_ordinal(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
+                   uint32_t *ordinal, enum tamis_reason *why)
 {
     const struct shared_files *p = &s->shared;
     int failed = TAMIS_ERR_NO_SEGMENT;
     bool found = false;
     for (size_t i = 0; i < p->n && !(found && s->complete); i++) {
         enum tamis_reason its;
-        int rc = slot_in(&p->views[i], name, name_bytes, slot, &its);
+        int rc = ordinal_in(&p->views[i], name, name_bytes, ordinal, &its);
         if (!rc && found) { /* listed twice: nobody knows which column is its own */
             rc = TAMIS_ERR_DAMAGED;
             its = TAMIS_DAMAGED;

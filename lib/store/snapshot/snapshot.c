@@ -38,13 +38,13 @@ static void snapshot_clear(struct tamis_snapshot *s)
     if (s->named != s->entries)
         free(s->named);
     free(s->entries);
-    free(s->slots);
+    free(s->ordinals);
     names_clear(&s->by_name);
     planes_free(&s->planes);
     shared_free(&s->shared);
     unmap_room(atomic_exchange(&s->room, NULL));
     s->entries = s->named = NULL;
-    s->slots = NULL;
+    s->ordinals = NULL;
     s->n = s->n_segments = s->n_loose = 0;
 }
 
@@ -166,8 +166,8 @@ static int entries_sort(struct tamis_snapshot *s)
         return 0;
     uint64_t *keys = malloc(n * sizeof *keys);
     struct entry **sorted = malloc(n * sizeof(struct entry *));
-    s->slots = malloc(n * sizeof *s->slots);
-    if (!keys || !sorted || !s->slots) {
+    s->ordinals = malloc(n * sizeof *s->ordinals);
+    if (!keys || !sorted || !s->ordinals) {
         free(keys);
         free(sorted);
         return ENOMEM;
@@ -177,7 +177,7 @@ static int entries_sort(struct tamis_snapshot *s)
     qsort(keys, n, sizeof *keys, compare_keys);
     for (size_t i = 0; i < n; i++) {
         sorted[i] = s->named[(uint32_t)keys[i]];
-        s->slots[(uint32_t)keys[i]] = (uint32_t)i + 1;
+        s->ordinals[(uint32_t)keys[i]] = (uint32_t)i + 1;
     }
     s->entries = sorted;
     free(keys);

@@ -268,11 +268,11 @@ bool shared_next(const struct tamis_snapshot *s, size_t *index);
 /* Where `to` has the column of this number: the same one, of the same file. */
 bool shared_same(const struct tamis_snapshot *from, size_t index,
                  const struct tamis_snapshot *to, size_t *number);
-/* *slot is the number + 1 of the segment with this name. ERR_NO_SEGMENT, or another
+/* *ordinal is the number + 1 of the segment with this name. ERR_NO_SEGMENT, or another
  * error, and *why: a pack cannot tell. In a list that is not complete it may have the
  * name even if another one has it, for repair may have listed an older column. */
-int shared_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
-                uint32_t *slot, enum tamis_reason *why);
+int shared_ordinal(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
+                   uint32_t *ordinal, enum tamis_reason *why);
 /* Fills in what the pack has of the column; nothing, if that cannot be read. */
 void seat_info(const struct seat *seat, struct tamis_segment_info *info);
 /* The rank of a segment; one that cannot be read comes last. */
@@ -294,8 +294,8 @@ static inline uint64_t dead_word(const struct shared_view *v, size_t i)
 struct planes {
     const struct kernel *kernel;
     struct plane *plane; /* by number; valid once it was ready */
-    /* The same by slot, and the ends of ranges. `trusted`: quick_clock() before it was
-     * found that the snapshot is quick, and the plane ready. */
+    /* The same by ordinal, and the ends of ranges. `trusted`: quick_clock() before it
+     * was found that the snapshot is quick, and the plane ready. */
     struct watched_plane *watched;
     void *room;              /* where these lie */
     _Atomic uint64_t *state; /* a word for 32 segments: their epoch, which are ready */
@@ -351,7 +351,7 @@ struct tamis_snapshot {
     size_t n_loose;          /* those with a record: numbers from 0 on */
     struct entry **entries;  /* of these, by rank, then name */
     struct entry **named;    /* by name; NULL: the filters are the caller's */
-    uint32_t *slots;         /* of `named`: index + 1; NULL: the order is the same */
+    uint32_t *ordinals;      /* of `named`: index + 1; NULL: the order is the same */
     struct names by_name;    /* the caller's: -> index + 1, or NAME_TWICE */
     struct shared_files shared;
     struct planes planes;
@@ -370,11 +370,12 @@ int snapshot_load(struct catalog *c, const struct tamis_snapshot *previous,
 /* segment.c: tamis_snapshot_filter(); `open` says whether a loose filter is kept. */
 int segment_filter(struct tamis_snapshot *snapshot, size_t index, entry_filter_fn *open,
                    struct tamis_filter **out, struct tamis_diag *diag);
-/* *slot is the number + 1 of the segment of this name, or NAME_TWICE. *near (may be
+/* *ordinal is the number + 1 of the segment of this name, or NAME_TWICE. *near (may be
  * NULL): where the next name may be. ERR_NO_SEGMENT: there is none. Other errors: a
  * file that cannot tell may have it. */
-int snapshot_slot(const struct tamis_snapshot *s, const void *name, size_t name_bytes,
-                  size_t *near, uint32_t *slot, enum tamis_reason *why);
+int snapshot_ordinal(const struct tamis_snapshot *s, const void *name,
+                     size_t name_bytes, size_t *near, uint32_t *ordinal,
+                     enum tamis_reason *why);
 
 /* Has the segment a record? Else a shared file has it, or nothing is there. */
 static inline bool is_loose(const struct tamis_snapshot *s, size_t index)
@@ -410,15 +411,15 @@ int stats_begin(struct tamis_snapshot *s); /* counts from now on; ENOMEM */
 static inline bool target_here(const struct tamis_snapshot *s,
                                const struct tamis_target *t)
 {
-    return !t->refusal && t->snapshot == s->serial && t->slot - 1U < s->n;
+    return !t->refusal && t->snapshot == s->serial && t->ordinal - 1U < s->n;
 }
 
 /* The same of a loose one? */
 static inline bool target_loose(const struct tamis_snapshot *s,
                                 const struct tamis_target *t)
 {
-    uint64_t slot = (uint64_t)t->refusal << 32 | t->slot;
-    return slot - 1 < s->n_loose && t->snapshot == s->serial;
+    uint64_t ordinal = (uint64_t)t->refusal << 32 | t->ordinal;
+    return ordinal - 1 < s->n_loose && t->snapshot == s->serial;
 }
 
 /* Would target_reason() find nothing against this target, given a key of the snapshot's
@@ -428,7 +429,7 @@ static inline bool target_plain(const struct tamis_snapshot *s,
 {
     return target_loose(s, t) &&
            (!t->min_watermark ||
-            s->entries[t->slot - 1]->watermark >= t->min_watermark);
+            s->entries[t->ordinal - 1]->watermark >= t->min_watermark);
 }
 
 static inline bool plane_is_ready(const struct tamis_snapshot *s, size_t index,

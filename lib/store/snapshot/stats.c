@@ -9,12 +9,13 @@
 
 /* ---- sums ---- */
 
-static void sum_add_row(struct segment_sum *sum, const struct sheet *sheet, size_t slot)
+static void sum_add_row(struct segment_sum *sum, const struct sheet *sheet,
+                        size_t ordinal)
 {
-    const struct count_row *row = &sheet->rows[slot];
-    uint64_t hits = atomic_load_explicit(&sheet->hits[slot], memory_order_relaxed);
-    if (slot)
-        sum->absent += count_read(&sheet->all[(slot - 1) / 64]) - hits;
+    const struct count_row *row = &sheet->rows[ordinal];
+    uint64_t hits = atomic_load_explicit(&sheet->hits[ordinal], memory_order_relaxed);
+    if (ordinal)
+        sum->absent += count_read(&sheet->all[(ordinal - 1) / 64]) - hits;
     sum->n[TAMIS_HIT] += hits;
     sum->absent +=
         count_read(&row->n[TAMIS_NO_REASON]) + count_read(&row->n[COUNT_MANY]);
@@ -28,11 +29,12 @@ static void add_sheet(struct tamis_stats *out, const struct sheet *sheet, size_t
 {
     out->n_excluded += count_read(&sheet->excluded);
     out->n_absent += count_read(&sheet->absent);
-    for (size_t slot = 0; (slot = sheet_next(sheet, slot, n)) <= n; slot++) {
-        const struct count_row *row = &sheet->rows[slot];
+    for (size_t ordinal = 0; (ordinal = sheet_next(sheet, ordinal, n)) <= n;
+         ordinal++) {
+        const struct count_row *row = &sheet->rows[ordinal];
         out->n_absent += count_read(&row->n[TAMIS_NO_REASON]);
         out->n_maybe[TAMIS_HIT] +=
-            atomic_load_explicit(&sheet->hits[slot], memory_order_relaxed);
+            atomic_load_explicit(&sheet->hits[ordinal], memory_order_relaxed);
         for (size_t r = TAMIS_HIT; r < N_REASONS; r++)
             out->n_maybe[r] += count_read(&row->n[r]);
         out->n_false_positives += count_read(&row->n[COUNT_FALSE]);
@@ -46,14 +48,14 @@ static const struct sheet *sheet_at(struct tamis_snapshot *s, size_t i)
 
 static void add_snapshot(struct tamis_stats *out, struct tamis_snapshot *s)
 {
-    for (size_t i = 0; i < N_SLOTS + 2; i++)
+    for (size_t i = 0; i < N_OWN_SHEETS + 2; i++)
         if (sheet_at(s, i))
             add_sheet(out, sheet_at(s, i), s->n);
 }
 
 static void add_segment(struct segment_sum *sum, struct tamis_snapshot *s, size_t index)
 {
-    for (size_t i = 0; i < N_SLOTS + 2; i++)
+    for (size_t i = 0; i < N_OWN_SHEETS + 2; i++)
         if (sheet_at(s, i))
             sum_add_row(sum, sheet_at(s, i), index + 1);
 }
@@ -149,7 +151,7 @@ static const void *kept_sum(const struct tamis_snapshot *s, size_t index,
 static void fold_view(struct tamis_snapshot *s, const struct shared_view *v)
 {
     struct sheet *to = v->open ? atomic_load(&v->open->sums) : NULL;
-    for (size_t i = 0; to && i < N_SLOTS + 2; i++)
+    for (size_t i = 0; to && i < N_OWN_SHEETS + 2; i++)
         if (sheet_at(s, i))
             sheet_fold(to, sheet_at(s, i), v->base, v->n_columns);
 }
@@ -162,7 +164,7 @@ void stats_leave(struct tamis_snapshot *s)
         *s->to_live = s->next_live;
     if (s->next_live)
         s->next_live->to_live = s->to_live;
-    if (sheet_at(s, SLOT_SHARED)) { /* it has counted */
+    if (sheet_at(s, SHARED_SHEET)) { /* it has counted */
         add_snapshot(&s->ledger->gone, s);
         for (size_t i = 0; i < s->n_loose; i++) {
             struct account *to = atomic_load(&s->entries[i]->account);
@@ -224,11 +226,11 @@ int tamis_snapshot_stats(struct tamis_snapshot *snapshot, int of_store,
 static size_t find_account(const struct tamis_snapshot *s,
                            const struct tamis_segment_info *info, const void *sum)
 {
-    uint32_t slot;
+    uint32_t ordinal;
     enum tamis_reason why;
-    if (snapshot_slot(s, info->name, info->name_bytes, NULL, &slot, &why) != 0)
+    if (snapshot_ordinal(s, info->name, info->name_bytes, NULL, &ordinal, &why) != 0)
         return s->n;
-    return kept_sum(s, slot - 1, NULL) == sum ? slot - 1 : s->n;
+    return kept_sum(s, ordinal - 1, NULL) == sum ? ordinal - 1 : s->n;
 }
 
 /* The sum over all snapshots that are or were held. In a child of a fork, and for the
@@ -289,13 +291,13 @@ int tamis_snapshot_report_false_positive(struct tamis_snapshot *snapshot,
         return TAMIS_ERR_RANGE;
     if (!target_here(snapshot, target))
         return TAMIS_ERR_NO_SEGMENT;
-    size_t index = target->slot - 1;
+    size_t index = target->ordinal - 1;
     const struct entry *e = loose_entry(snapshot, index);
     if (e ? !e->state || e->state == RECORD_NO_FILTER : !seat_taken(snapshot, index))
         return TAMIS_ERR_NO_SEGMENT;
     if (!counters_on(&snapshot->counts))
         return 0;
     struct sheet *sheet = counters_sheet(&snapshot->counts, snapshot->n);
-    sheet_add(sheet, &sheet_row(sheet, target->slot)->n[COUNT_FALSE], 1);
+    sheet_add(sheet, &sheet_row(sheet, target->ordinal)->n[COUNT_FALSE], 1);
     return 0;
 }

@@ -172,7 +172,7 @@ static double read_list(const struct shapes *s, const struct tamis_target *list)
     for (size_t k = 0; k < s->n_keys; k += 64)
         for (size_t i = 0; i < s->n; i++) {
             const struct tamis_target *t = &list[i];
-            size_t at = t->slot - 1;
+            size_t at = t->ordinal - 1;
             uint64_t word = s->absent[many ? at : at / 64];
             odd |= t->min_watermark | t->refusal | (t->snapshot ^ list->snapshot);
             bits = bits * 2 + (word >> at % 64 & 1);
@@ -386,7 +386,7 @@ static void draw_segments(struct shapes *s)
         must(tamis_snapshot_find(s->snapshot, name, strlen(name), NULL, 0, 0,
                                  &s->ones[i]),
              NULL, "find");
-        size_t number = s->ones[i].slot - 1;
+        size_t number = s->ones[i].ordinal - 1;
         s->filters[i] = NULL;
         if (tamis_snapshot_pack(s->snapshot, number, NULL, &p, NULL) == 0) {
             const uint8_t *line =

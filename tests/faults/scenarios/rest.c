@@ -288,7 +288,7 @@ static int edit_lists(struct run *r, struct tamis_edit *e)
 {
     tamis_snapshot_find(snapshot, "l", 1, NULL, 0, 0, &t[0]);
     tamis_snapshot_find(snapshot, "m", 1, NULL, 0, 0, &t[1]);
-    const size_t both[] = {t[0].slot - 1, t[1].slot - 1};
+    const size_t both[] = {t[0].ordinal - 1, t[1].ordinal - 1};
     return tamis_edit_from_list(e, snapshot, both[0], 0.01, NULL, &r->diag) ||
            tamis_edit_drop(e, "m", 1, NULL, &r->diag) ||
            tamis_edit_merge(e, "u", 1, snapshot, both, 2, 0.01, NULL, NULL, &r->diag) ||

@@ -178,8 +178,8 @@ uint32_t index_named(struct tamis_snapshot *snap, const char *name)
 {
     struct tamis_target t;
     tamis_snapshot_find(snap, name, strlen(name), NULL, 0, 0, &t);
-    WANT(t.slot, "no segment '%s'", name);
-    return t.slot - 1;
+    WANT(t.ordinal, "no segment '%s'", name);
+    return t.ordinal - 1;
 }
 
 /* ---- scenes ---- */

@@ -246,8 +246,8 @@ static void check_dense(const struct kernel *k)
         IS(near >> i & 1, i < n && (x == low || x == high));
     }
     for (uint32_t i = 0; i < N_OF(t); i++)
-        t[i] = (struct tamis_target){.slot = UINT32_MAX - 100 + i, .snapshot = 5};
-    t[run].slot ^= run > 0 && random_below(2);
+        t[i] = (struct tamis_target){.ordinal = UINT32_MAX - 100 + i, .snapshot = 5};
+    t[run].ordinal ^= run > 0 && random_below(2);
     t[run].min_watermark = run > 0 && random_below(2);
     t[run].refusal = run > 0;
     n = 1 + random_below(200);

@@ -12,7 +12,7 @@ static uint8_t *bytes_of(const char *name, size_t *n)
     return bytes;
 }
 
-/* Rows of many widths: chunks of 64 blocks and of one, more chunks than slots. */
+/* Rows of many widths: slabs of 64 blocks and of one, more slabs than room. */
 static void add_wide(void)
 {
     for (size_t i = 0; i < 1100; i++)
@@ -33,7 +33,7 @@ static unsigned n_asked[PACK_MAX_THREADS]; /* by thread */
 static bool blocks_with_losses(void *ctx, unsigned thread, uint32_t source,
                                uint32_t lane, uint64_t first, uint64_t n, uint8_t *out)
 {
-    /* The others begin late: the caller's thread must wait for their chunks. */
+    /* The others begin late: the caller's thread must wait for their slabs. */
     if (n_asked[thread]++ == 0 && thread > 0)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     for (size_t i = 0; i < n_lost; i++)
@@ -87,7 +87,7 @@ TEST(any_number_makes_the_same)
     assert_true(both);
 }
 
-/* In the first chunk of all, in the middle of several, and in the last. */
+/* In the first slab of all, in the middle of several, and in the last. */
 TEST(blocks_that_cannot_be_read)
 {
     for (uint32_t i = 0; i < 4; i++)

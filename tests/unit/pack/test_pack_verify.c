@@ -25,16 +25,16 @@ static struct le32 *place_of(uint32_t column)
 static struct column_disk *entry_of(uint32_t column)
 {
     struct index_page p;
-    uint32_t place = le32_get(*place_of(column)), page = place >> SLOT_BITS;
+    uint32_t place = le32_get(*place_of(column)), page = place >> ITEM_BITS;
     IS(index_open(table_page(page), page, &p).code, VERDICT_OK);
     return (void *)(bytes + (index_item(&p, place & 63).at - bytes));
 }
 
-static uint8_t *name_in(uint32_t page, uint32_t slot)
+static uint8_t *name_in(uint32_t page, uint32_t number)
 {
     struct index_page p;
     IS(index_open(table_page(page), page, &p).code, VERDICT_OK);
-    return bytes + (index_name(&p, slot).at - bytes);
+    return bytes + (index_name(&p, number).at - bytes);
 }
 
 static struct band_disk *first_band(void)

@@ -61,8 +61,8 @@ static size_t grow_in(struct tamis_store *s)
     snapshot = snapshot_of(s);
     tag = tamis_store_domain(s).tag;
     struct tamis_target t = found_in(snapshot, "g");
-    snapshot_must_say(snapshot, t.slot - 1, tag, TAMIS_NO_REASON);
-    return t.slot - 1;
+    snapshot_must_say(snapshot, t.ordinal - 1, tag, TAMIS_NO_REASON);
+    return t.ordinal - 1;
 }
 
 static void done_with(struct tamis_store *s)

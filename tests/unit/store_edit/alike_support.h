@@ -60,7 +60,7 @@ static size_t slot_of(struct tamis_snapshot *s, size_t i)
 {
     struct tamis_target t;
     tamis_snapshot_find(s, label(i), strlen(label(i)), NULL, 0, 0, &t);
-    return t.slot;
+    return t.ordinal;
 }
 
 static void note_key(size_t i, size_t id)

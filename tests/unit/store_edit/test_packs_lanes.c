@@ -27,7 +27,7 @@ static void check(struct tamis_snapshot *snap, const struct tamis_key *keys, uns
     assert_true(n_absent > PROBES * (n - 1) * 9 / 10);
     for (size_t i = 0; i < PROBES; i += 2) {
         struct tamis_target t = found_in(snap, padded((unsigned)i % n));
-        IS(reasons[i * n + t.slot - 1], TAMIS_HIT);
+        IS(reasons[i * n + t.ordinal - 1], TAMIS_HIT);
     }
 }
 

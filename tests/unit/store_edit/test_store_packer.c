@@ -45,8 +45,8 @@ static void check_column(struct column_check *c, const struct facts *col)
     struct piece name = column_name(col);
     unsigned i = (unsigned)atoi((const char *)name.at + 1);
     OK(tamis_snapshot_find(c->snap, name.at, name.n, NULL, 0, 0, &t));
-    OK(tamis_snapshot_pack(c->snap, t.slot - 1, NULL, &place, NULL));
-    struct tamis_segment_info info = segment_at(c->snap, t.slot - 1);
+    OK(tamis_snapshot_pack(c->snap, t.ordinal - 1, NULL, &place, NULL));
+    struct tamis_segment_info info = segment_at(c->snap, t.ordinal - 1);
     assert_true(place.band == col->band &&
                 le64_get(col->disk.own_blocks) == place.n_blocks);
     assert_true(info.keys == n_keys[i] && info.watermark == 100 + i &&

@@ -129,8 +129,8 @@ TEST_IN_DIR(columns_are_compared_by_their_own_blocks)
     SNAPSHOT snap = snapshot_of(s);
     static const char *const others[] = {"b", "c"};
     for (size_t i = 0; i < 2; i++) {
-        FILTER one = filter_at(snap, found_in(snap, "a").slot - 1);
-        FILTER other = filter_at(snap, found_in(snap, others[i]).slot - 1);
+        FILTER one = filter_at(snap, found_in(snap, "a").ordinal - 1);
+        FILTER other = filter_at(snap, found_in(snap, others[i]).ordinal - 1);
         OK(tamis_filter_compare(one, other, &c, NULL));
         assert_true(c.keys[0].value > 50 && c.keys[0].value < 70);
         assert_true(c.keys[1].value > 50 && c.keys[1].value < 70);

@@ -41,7 +41,7 @@ static void check_order(struct tamis_snapshot *snap)
         assert_true(i == 0 || last.rank < info.rank ||
                     (last.rank == info.rank && memcmp(last.name, info.name, 6) < 0));
         OK(tamis_snapshot_find(snap, info.name, 6, NULL, 0, 0, &t));
-        IS(t.slot, i + 1);
+        IS(t.ordinal, i + 1);
     }
     for (size_t i = 0; i < N_OF(missing); i++)
         IS(tamis_snapshot_find(snap, missing[i], strlen(missing[i]), NULL, 0, 0, &t),
@@ -63,7 +63,7 @@ static struct entry *entry_named(struct tamis_snapshot *snap, unsigned i)
 {
     struct tamis_target t;
     OK(tamis_snapshot_find(snap, name_at(i), 6, NULL, 0, 0, &t));
-    return snap->entries[t.slot - 1];
+    return snap->entries[t.ordinal - 1];
 }
 
 /* Every 50th survives five edits. */

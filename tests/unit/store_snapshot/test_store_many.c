@@ -159,7 +159,7 @@ static struct tamis_target random_target(const struct world *w,
         t = tamis_snapshot_target(s, 0);
         t.snapshot = s->serial;
         t.refusal = 0;
-        t.slot = (uint32_t)(n + random_below(3));
+        t.ordinal = (uint32_t)(n + random_below(3));
         return t;
     case 4:
     case 5:
@@ -203,11 +203,11 @@ static void check_nothing_lost(struct world *w, struct tamis_snapshot *s)
     for (size_t i = 0; i < w->n; i++) {
         struct tamis_target t;
         tamis_snapshot_find(s, name_of(i), 4, NULL, 0, 0, &t);
-        for (uint64_t k = w->first[i]; t.slot && k < w->first[i] + w->n_keys[i];
+        for (uint64_t k = w->first[i]; t.ordinal && k < w->first[i] + w->n_keys[i];
              k += 13) {
             struct tamis_key key = key_of(w, k);
             ASK(s, ALL, KEYS(&key, 1), .absent = absent);
-            assert_false(absent[(t.slot - 1) / 64] >> ((t.slot - 1) % 64) & 1);
+            assert_false(absent[(t.ordinal - 1) / 64] >> ((t.ordinal - 1) % 64) & 1);
         }
     }
 }

@@ -35,7 +35,7 @@ static void ask_everything(struct tamis_snapshot *s, const struct tamis_key keys
     ASK(s, ALL, KEYS(&keys[0], 1), .absent = all);
     ASK(s, ALL, KEYS(keys, 2), .absent = absent);
     for (size_t i = 0; i < 3; i++) {
-        size_t at = t[i].slot - 1;
+        size_t at = t[i].ordinal - 1;
         IS((all[at / 64] | absent[at / 64]) >> (at % 64) & 1, 0);
     }
     OK(ASK(s, ALL, KEYS(&keys[0], 1), FOUND(segments, 3, &n)));

@@ -39,7 +39,7 @@ TEST_IN_DIR(only_what_is_listed)
     t[1] = t[0];
     t[2] = tamis_snapshot_target(other, 0);
     IS(tamis_snapshot_find(snap, "none", 4, NULL, 0, 0, &t[3]), TAMIS_ERR_NO_SEGMENT);
-    t[4] = (struct tamis_target){.slot = 4, .snapshot = t[0].snapshot};
+    t[4] = (struct tamis_target){.ordinal = 4, .snapshot = t[0].snapshot};
     struct tamis_prepare_options opt = {
         .size = sizeof opt, .targets = t, .n_targets = 5, .warm = 1};
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));

@@ -101,7 +101,7 @@ TEST_IN_DIR(ranges_of_many_leave_what_has_the_key)
         ASK(snap, LIST(t, N), KEYS(&key, 1), .absent = &absent);
         IS(absent, all & ~(one << 2 * i % N));
         ASK(snap, ALL, KEYS(&key, 1), .absent = &absent);
-        IS(absent, all & ~(one << (t[2 * i % N].slot - 1)));
+        IS(absent, all & ~(one << (t[2 * i % N].ordinal - 1)));
     }
 }
 

@@ -78,10 +78,10 @@ TEST_IN_DIR(nothing_is_maybe)
     IS(tamis_snapshot_probe(snap, &t, NULL, &why), TAMIS_MAYBE);
     IS(tamis_snapshot_probe(snap, &t, &(struct tamis_key){0}, &why), TAMIS_MAYBE);
     IS(why, TAMIS_MISMATCH);
-    t.slot = 3;
+    t.ordinal = 3;
     IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_MAYBE);
     IS(why, TAMIS_UNKNOWN_SEGMENT);
-    t = (struct tamis_target){.slot = 1, .refusal = 12345};
+    t = (struct tamis_target){.ordinal = 1, .refusal = 12345};
     IS(tamis_snapshot_probe(snap, &t, &key, &why), TAMIS_MAYBE);
     t = tamis_snapshot_target(snap, 0);
     IS(ASK(NULL, ALL, KEYS(&key, 1), FOUND(&segment, 1, &n)), TAMIS_MAYBE);
@@ -231,7 +231,7 @@ TEST_IN_DIR(snapshots_of_filters)
        TAMIS_ERR_MISMATCH); /* which x? */
     IS(tamis_snapshot_probe(snap, &t, &out, NULL), TAMIS_MAYBE);
     OK(tamis_snapshot_find(snap, "x", 1, "two", 3, 7, &t));
-    IS(t.slot, 2);
+    IS(t.ordinal, 2);
     IS(tamis_snapshot_probe(snap, &t, &out, NULL), TAMIS_ABSENT);
     t.min_watermark = 8;
     IS(tamis_snapshot_probe(snap, &t, &out, NULL), TAMIS_MAYBE);

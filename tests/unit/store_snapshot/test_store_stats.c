@@ -111,14 +111,14 @@ struct expected {
 
 static bool of_snapshot(const struct tamis_snapshot *s, const struct tamis_target *t)
 {
-    return !t->refusal && t->slot && t->snapshot == s->serial;
+    return !t->refusal && t->ordinal && t->snapshot == s->serial;
 }
 
 static bool is_outside(const struct tamis_snapshot *s, const struct tamis_target *t,
                        const struct tamis_key *key)
 {
     struct tamis_segment_info info;
-    OK(tamis_snapshot_segment(s, t->slot - 1, &info));
+    OK(tamis_snapshot_segment(s, t->ordinal - 1, &info));
     struct piece k = {key->bytes, key->n_bytes};
     struct piece first = {info.first_key, info.first_key_bytes},
                  last = {info.last_key, info.last_key_bytes};
@@ -138,12 +138,12 @@ static void expect_one(struct expected *x, struct tamis_snapshot *s,
         if (is_outside(s, t, key))
             x->all.n_excluded++;
         else
-            x->absent[t->slot - 1]++;
+            x->absent[t->ordinal - 1]++;
         return;
     }
     x->all.n_maybe[why]++;
     if (of_snapshot(s, t))
-        x->maybe[t->slot - 1][why]++;
+        x->maybe[t->ordinal - 1][why]++;
 }
 
 static void expect(struct expected *x, struct tamis_snapshot *s,

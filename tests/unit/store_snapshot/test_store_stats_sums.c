@@ -50,7 +50,7 @@ TEST_IN_DIR_WITH_FAULTS(nothing_given)
     t = tamis_snapshot_target(snap, 0);
     IS(tamis_snapshot_report_false_positive(NULL, &t), TAMIS_ERR_RANGE);
     IS(tamis_snapshot_report_false_positive(snap, NULL), TAMIS_ERR_RANGE);
-    t.slot = 4;
+    t.ordinal = 4;
     IS(tamis_snapshot_report_false_positive(snap, &t), TAMIS_ERR_NO_SEGMENT);
     t = (struct tamis_target){0};
     IS(tamis_snapshot_report_false_positive(snap, &t), TAMIS_ERR_NO_SEGMENT);
@@ -65,7 +65,7 @@ static struct tamis_segment_stats segment_stats(struct tamis_store *s, const cha
     struct tamis_segment_stats stats;
     SNAPSHOT snap = snapshot_of(s);
     struct tamis_target t = found_in(snap, name);
-    OK(tamis_snapshot_segment_stats(snap, t.slot - 1, &stats));
+    OK(tamis_snapshot_segment_stats(snap, t.ordinal - 1, &stats));
     return stats;
 }
 

@@ -3,8 +3,8 @@
 
 /* ---- threads ---- */
 
-/* More than there are slots, all at once, and then others in their place. */
-enum { THREADS = N_SLOTS + 20, ROUNDS = 200, WAVES = 2 };
+/* More than there are sheets, all at once, and then others in their place. */
+enum { THREADS = N_OWN_SHEETS + 20, ROUNDS = 200, WAVES = 2 };
 
 struct crowd {
     struct tamis_store *store;
@@ -33,7 +33,7 @@ static void crowd_begins(struct crowd *c, unsigned n)
 static size_t n_sheets(const struct crowd *c)
 {
     size_t n = 0;
-    for (size_t i = 0; i < N_SLOTS + 2; i++)
+    for (size_t i = 0; i < N_OWN_SHEETS + 2; i++)
         n += atomic_load(&c->snapshot->counts.sheets[i]) != NULL;
     return n;
 }
@@ -91,7 +91,7 @@ TEST_IN_DIR_WITH_FAULTS(threads_lose_no_count)
     CROWD c = {.over = false};
     pthread_t threads[THREADS], watcher;
     crowd_begins(&c, THREADS);
-    one_probe(&c); /* this thread has a slot, too */
+    one_probe(&c); /* this thread has a sheet, too */
     OK(pthread_create(&watcher, NULL, watching, &c));
     for (size_t wave = 0; wave < WAVES; wave++) {
         for (size_t i = 0; i < THREADS; i++)
@@ -110,16 +110,16 @@ TEST_IN_DIR_WITH_FAULTS(threads_lose_no_count)
     IS(one.counts.n_probes, rounds * (1 + 1 + 3));
     IS(one.counts.n_false_positives, rounds);
     /* Every one of them ended, and gave back what it had. */
-    IS(n_sheets(&c), N_SLOTS + 1);
+    IS(n_sheets(&c), N_OWN_SHEETS + 1);
 }
 
-/* As if there were no slot for any of them; long enough that they meet. */
+/* As if there were no sheet for any of them; long enough that they meet. */
 enum { SHARERS = 4, MEETINGS = 1000000 };
 
 static void *probing_in_the_shared_sheet(void *ctx)
 {
     struct crowd *c = ctx;
-    counters_slot = SLOT_SHARED;
+    counters_own_sheet = SHARED_SHEET;
     pthread_barrier_wait(&c->all_there);
     for (size_t i = 0; i < MEETINGS; i++)
         one_probe(c);
@@ -138,28 +138,28 @@ TEST_IN_DIR_WITH_FAULTS(the_shared_sheet_loses_none)
     IS(stats_of(c.store).n_probes, SHARERS * MEETINGS);
 }
 
-/* Each thread finds a slot that an earlier one has left. */
-TEST_IN_DIR_WITH_FAULTS(slots_are_given_back)
+/* Each thread finds a sheet that an earlier one has left. */
+TEST_IN_DIR_WITH_FAULTS(sheets_are_given_back)
 {
     CROWD c = {.over = false};
     crowd_begins(&c, 1);
-    for (size_t i = 0; i < 2 * N_SLOTS; i++) {
+    for (size_t i = 0; i < 2 * N_OWN_SHEETS; i++) {
         pthread_t thread;
         OK(pthread_create(&thread, NULL, one_probe, &c));
         OK(pthread_join(thread, NULL));
     }
     IS(n_sheets(&c), 2); /* theirs, and the shared one */
-    IS(stats_of(c.store).n_maybe[TAMIS_MISMATCH], 2 * N_SLOTS);
+    IS(stats_of(c.store).n_maybe[TAMIS_MISMATCH], 2 * N_OWN_SHEETS);
 }
 
-/* A destructor of the host's that runs after ours: the slot is another's by then. */
+/* A destructor of the host's that runs after ours: the sheet is another's by then. */
 static pthread_key_t late_key;
 
 static void count_late(void *ctx)
 {
-    IS(counters_slot, SLOT_NONE);
+    IS(counters_own_sheet, NO_SHEET);
     one_probe(ctx);
-    assert_in_range(counters_slot, 1, N_SLOTS);
+    assert_in_range(counters_own_sheet, 1, N_OWN_SHEETS);
 }
 
 static void *probe_then_late(void *ctx)
@@ -174,13 +174,13 @@ TEST_IN_DIR_WITH_FAULTS(a_thread_may_count_while_it_ends)
     crowd_begins(&c, 1);
     one_probe(&c); /* now the library's key is there, which comes first */
     OK(pthread_key_create(&late_key, count_late));
-    for (size_t i = 0; i < 2 * N_SLOTS; i++) {
+    for (size_t i = 0; i < 2 * N_OWN_SHEETS; i++) {
         pthread_t thread;
         OK(pthread_create(&thread, NULL, probe_then_late, &c));
         OK(pthread_join(thread, NULL));
     }
     OK(pthread_key_delete(late_key));
-    IS(stats_of(c.store).n_probes, 1 + 4 * N_SLOTS);
+    IS(stats_of(c.store).n_probes, 1 + 4 * N_OWN_SHEETS);
     assert_null(atomic_load(&c.snapshot->counts.sheets[4])); /* all gave theirs back */
 }
 
@@ -230,9 +230,9 @@ TEST_IN_DIR_WITH_FAULTS(a_child_counts_for_itself)
     IS(stats_of(c.store).n_probes, 1);
 }
 
-/* Every slot is taken when a thread forks that has none, or shares one. In the child
- * all slots are free, for the threads that would give them back are not there. */
-static void *wait_with_a_slot(void *ctx)
+/* Every sheet is taken when a thread forks that has none, or shares one. In the child
+ * all sheets are free, for the threads that would give them back are not there. */
+static void *wait_with_a_sheet(void *ctx)
 {
     struct crowd *c = ctx;
     one_probe(c);
@@ -243,51 +243,51 @@ static void *wait_with_a_slot(void *ctx)
 
 static int counts_alone(void *ctx)
 {
-    unsigned mine = counters_slot, first = mine == 1 ? 2 : 1;
+    unsigned mine = counters_own_sheet, first = mine == 1 ? 2 : 1;
     alarm(60);
-    for (unsigned i = first; i <= N_SLOTS; i += i + 1 == mine ? 2 : 1) {
-        counters_slot = SLOT_NONE; /* as a new thread's */
+    for (unsigned i = first; i <= N_OWN_SHEETS; i += i + 1 == mine ? 2 : 1) {
+        counters_own_sheet = NO_SHEET; /* as a new thread's */
         one_probe(ctx);
-        if (counters_slot != i)
+        if (counters_own_sheet != i)
             return 1;
     }
     return 0;
 }
 
-static void *fork_without_a_slot(void *ctx)
+static void *fork_without_a_sheet(void *ctx)
 {
     struct crowd *c = ctx;
-    IS(counters_slot, SLOT_NONE);
+    IS(counters_own_sheet, NO_SHEET);
     in_child(counts_alone, c);
     one_probe(c);
-    IS(counters_slot, SLOT_SHARED);
+    IS(counters_own_sheet, SHARED_SHEET);
     in_child(counts_alone, c);
     return NULL;
 }
 
-static void *fork_with_a_slot(void *ctx)
+static void *fork_with_a_sheet(void *ctx)
 {
     one_probe(ctx);
-    assert_in_range(counters_slot, 1, N_SLOTS);
+    assert_in_range(counters_own_sheet, 1, N_OWN_SHEETS);
     in_child(counts_alone, ctx);
     return NULL;
 }
 
-TEST_IN_DIR_WITH_FAULTS(slots_are_free_in_a_child)
+TEST_IN_DIR_WITH_FAULTS(sheets_are_free_in_a_child)
 {
     CROWD c = {.over = false};
-    pthread_t threads[N_SLOTS], forking;
-    crowd_begins(&c, N_SLOTS + 1);
-    for (size_t i = 0; i < N_SLOTS; i++)
-        OK(pthread_create(&threads[i], NULL, wait_with_a_slot, &c));
+    pthread_t threads[N_OWN_SHEETS], forking;
+    crowd_begins(&c, N_OWN_SHEETS + 1);
+    for (size_t i = 0; i < N_OWN_SHEETS; i++)
+        OK(pthread_create(&threads[i], NULL, wait_with_a_sheet, &c));
     pthread_barrier_wait(&c.all_there);
-    OK(pthread_create(&forking, NULL, fork_without_a_slot, &c));
+    OK(pthread_create(&forking, NULL, fork_without_a_sheet, &c));
     OK(pthread_join(forking, NULL));
     pthread_barrier_wait(&c.all_there);
-    for (size_t i = 0; i < N_SLOTS; i++)
+    for (size_t i = 0; i < N_OWN_SHEETS; i++)
         OK(pthread_join(threads[i], NULL));
-    IS(stats_of(c.store).n_probes, N_SLOTS + 1);
-    OK(pthread_create(&forking, NULL, fork_with_a_slot, &c));
+    IS(stats_of(c.store).n_probes, N_OWN_SHEETS + 1);
+    OK(pthread_create(&forking, NULL, fork_with_a_sheet, &c));
     OK(pthread_join(forking, NULL));
 }
 

@@ -110,7 +110,8 @@ static void check_list(struct tamis_store *s, struct tamis_snapshot *snap, unsig
         IS(ASK(snap, LIST(list, n_list), KEYS(keys, n_asked)), got);
         for (size_t k = 0; k < n_asked; k++)
             for (size_t j = 0; j < n_list; j++) {
-                size_t at = list[j].slot - 1, place = k * ((n_list + 63) / 64) + j / 64;
+                size_t at = list[j].ordinal - 1,
+                       place = k * ((n_list + 63) / 64) + j / 64;
                 IS(looked[place] >> j % 64 & 1,
                    j + 1 < n_list && (all[k * n_words + at / 64] >> at % 64 & 1));
             }

@@ -1,15 +1,15 @@
-/* Adding, seen from inside the writer: how threads spread over the stripes, what they
+/* Adding, seen from inside the writer: how threads spread over the shards, what they
  * announce, when a stage counts as full, and what a writer skips. */
 #include "tests/support/one_file.h"
 #include "lib/writer/inside.h"
 
-enum { N = 6000, N_THREADS = 3 * N_STRIPES };
+enum { N = 6000, N_THREADS = 3 * N_SHARDS };
 
 static uint64_t keys[N];
 
 static void expect_nobody_in_flight(const struct tamis_writer *w)
 {
-    for (size_t i = 0; i < N_STRIPES; i++)
+    for (size_t i = 0; i < N_SHARDS; i++)
         IS(w->in_flight[i].n % 2, 0); /* odd: taken */
 }
 
@@ -21,8 +21,8 @@ static void *add_one(void *hash)
     return NULL;
 }
 
-/* Threads take the stripes in turn, all of them and no other. */
-TEST_WITH_FAULTS(test_threads_take_stripes_in_turn)
+/* Threads take the shards in turn, all of them and no other. */
+TEST_WITH_FAULTS(test_threads_take_shards_in_turn)
 {
     WRITER w = fresh(100000);
     struct writer_stage *s = w->stages[0];
@@ -30,10 +30,10 @@ TEST_WITH_FAULTS(test_threads_take_stripes_in_turn)
     for (size_t i = 0; i < N_THREADS; i++)
         run_in_thread(add_one, &keys[i]);
     uint64_t n_keys = 0, n_bits = 0;
-    for (size_t i = 0; i < N_STRIPES; i++) {
-        IS(s->stripes[i].keys, N_THREADS / N_STRIPES);
-        n_keys += s->stripes[i].keys;
-        n_bits += s->stripes[i].bits;
+    for (size_t i = 0; i < N_SHARDS; i++) {
+        IS(s->shards[i].keys, N_THREADS / N_SHARDS);
+        n_keys += s->shards[i].keys;
+        n_bits += s->shards[i].bits;
     }
     IS(stage_keys_now(s), n_keys);
     IS(stage_bits_now(s), n_bits);
@@ -44,24 +44,24 @@ TEST_WITH_FAULTS(test_threads_take_stripes_in_turn)
     expect_nobody_in_flight(w);
 }
 
-/* A thread whose stripe is taken, perhaps for ever, by one that left its add by a jump:
+/* A thread whose shard is taken, perhaps for ever, by one that left its add by a jump:
  * it adds all the same, and its keys count. */
-TEST_WITH_FAULTS(test_a_stripe_that_is_taken)
+TEST_WITH_FAULTS(test_a_shard_that_is_taken)
 {
     enum { N_KEYS = 100 };
     WRITER w = create_writer(path_of("taken"), 0.01, 2, 1000);
     uint64_t hashes[2 * N_KEYS];
     random_hashes(hashes, 2 * N_KEYS);
     add_hashes(w, hashes, N_KEYS);
-    for (size_t i = 0; i < N_STRIPES; i++)
+    for (size_t i = 0; i < N_SHARDS; i++)
         atomic_store(&w->in_flight[i].n, 1);
     for (size_t i = N_KEYS; i < 2 * N_KEYS; i++)
         add_hashes(w, &hashes[i], 1);
-    unsigned shared = SHARED_STRIPE + 1; /* one stage, an odd number */
+    unsigned shared = SHARED_SHARD + 1; /* one stage, an odd number */
     IS(w->in_flight[shared].n, 0);
-    assert_true(w->stages[0]->stripes[shared].keys >= N_KEYS - 5);
+    assert_true(w->stages[0]->shards[shared].keys >= N_KEYS - 5);
     assert_in_range(stage_keys_now(w->stages[0]), 2 * N_KEYS - 10, 2 * N_KEYS);
-    for (size_t i = 0; i < N_STRIPES; i++)
+    for (size_t i = 0; i < N_SHARDS; i++)
         atomic_store(&w->in_flight[i].n, 0);
     OK(tamis_writer_commit(w, 1, NULL));
     all_there(path_of("taken"), hashes, 2 * N_KEYS);

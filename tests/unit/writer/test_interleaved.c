@@ -93,12 +93,12 @@ int sched_yield(void)
     return 0;
 }
 
-static void seal_waits(const char *path, unsigned stripe)
+static void seal_waits(const char *path, unsigned shard)
 {
     uint64_t key = 42;
     WRITER w = create_writer(path, 0.01, 2, 1000);
     add_hashes(w, &key, 1);
-    held = stripe;
+    held = shard;
     atomic_fetch_add(&w->in_flight[held].n, 1);
     n_yields = 0;
     writer = w;
@@ -109,9 +109,9 @@ static void seal_waits(const char *path, unsigned stripe)
 
 TEST(test_a_seal_waits_for_an_add)
 {
-    seal_waits(path_of("sealed"), N_STRIPES - 1);
-    seal_waits(path_of("sealed, shared"), SHARED_STRIPE);
-    seal_waits(path_of("sealed, the other"), SHARED_STRIPE + 1);
+    seal_waits(path_of("sealed"), N_SHARDS - 1);
+    seal_waits(path_of("sealed, shared"), SHARED_SHARD);
+    seal_waits(path_of("sealed, the other"), SHARED_SHARD + 1);
 }
 
 /* ---- pages that are lost between two steps of a writer ---- */

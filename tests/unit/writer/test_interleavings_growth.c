@@ -43,22 +43,22 @@ TEST_WITH_PAIR(test_adds_before_a_stage_is_used)
     assert_false(loss_is_missed(0, keys[N - 1]));
 }
 
-static void take_stripes(void)
+static void take_shards(void)
 {
-    for (size_t i = 0; i < N_STRIPES; i++)
+    for (size_t i = 0; i < N_SHARDS; i++)
         atomic_fetch_add(&writer->in_flight[i].n, 1);
 }
 
-/* An add that chose its stage before growth sets its bits afterwards: in a stripe of
+/* An add that chose its stage before growth sets its bits afterwards: in a shard of
  * its own, or in a shared one. */
 static void grow_under_an_add(bool shared)
 {
     remember_block(0, keys[N - 1]);
     if (shared)
-        take_stripes();
+        take_shards();
     start(&t, "add: stage chosen", 1, add, &keys[N - 1]);
     if (shared)
-        take_stripes(); /* and gives them back */
+        take_shards(); /* and gives them back */
     grow();
     add(&keys[N - 2]);
     commit(1);

@@ -97,16 +97,16 @@ TEST_WITH_FAULTS(test_a_stage_of_many_pages)
 
 /* ---- adds in flight ---- */
 
-/* A stripe that is never seen empty, but moves on; and a shared one, which empties.
+/* A shard that is never seen empty, but moves on; and a shared one, which empties.
  * Each of them is looked at, the first and the last, too. */
-TEST_WITH_FAULTS(test_a_busy_stripe_does_not_stop_it)
+TEST_WITH_FAULTS(test_a_busy_shard_does_not_stop_it)
 {
-    static const size_t stripes[] = {0, 3, N_STRIPES - 1, N_STRIPES,
-                                     N_STRIPES + N_SHARED - 1};
-    for (size_t i = 0; i < N_OF(stripes); i++) {
+    static const size_t shards[] = {0, 3, N_SHARDS - 1, N_SHARDS,
+                                    N_SHARDS + N_SHARED - 1};
+    for (size_t i = 0; i < N_OF(shards); i++) {
         WRITER w = grown();
-        _Atomic uint32_t *n = &w->in_flight[stripes[i]].n;
-        bool shared = stripes[i] >= N_STRIPES;
+        _Atomic uint32_t *n = &w->in_flight[shards[i]].n;
+        bool shared = shards[i] >= N_SHARDS;
         atomic_store(n, shared ? 2 : 7); /* adds of two threads */
         settle_note(w);
         for (int left = shared ? 2 : 1; left > 0; left--) {
