@@ -230,9 +230,8 @@ static bool length_agrees(const struct record_disk *d, size_t n_bytes)
 /* A range whose ends are exchanged would call every key absent. */
 static bool range_in_order(const struct record *r, const uint8_t *ends)
 {
-    size_t n = r->first_bytes < r->last_bytes ? r->first_bytes : r->last_bytes;
-    int order = memcmp(ends, ends + r->first_bytes, n);
-    return order < 0 || (order == 0 && r->first_bytes <= r->last_bytes);
+    struct piece first = {ends, r->first_bytes}, last = {ends + first.n, r->last_bytes};
+    return name_compare(first, last) <= 0;
 }
 
 /* ---- parts ---- */

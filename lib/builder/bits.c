@@ -5,6 +5,8 @@
 #include "lib/io/io.h"
 #include "lib/plan/plan.h"
 
+#include <sys/mman.h>
+
 int builder_cannot(const struct tamis_builder *b, int err, const char *path,
                    const char *doing, struct tamis_diag *diag)
 {
@@ -127,6 +129,6 @@ int bits_write(struct tamis_builder *b, int fd, uint64_t at, struct stage_desc *
         err = digests_write(fd, at, s, digests);
     free(digests);
     if (bits)
-        unmap_bits(address, n_mapped);
+        munmap(address, n_mapped);
     return err;
 }

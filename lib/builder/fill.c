@@ -172,15 +172,6 @@ uint64_t fill_finished(struct fill *f)
     return region_offset(f, f->n_finished / f->n_regions, f->n_finished % f->n_regions);
 }
 
-/* The caller's thread writes. */
-static void call_between(struct fill *f)
-{
-    if (f->between)
-        f->error = f->between(f->ctx);
-    if (f->error)
-        atomic_store_explicit(&f->stop, true, memory_order_relaxed);
-}
-
 static void each_region(void *ctx, unsigned number)
 {
     struct fill *f = ctx;
@@ -194,8 +185,11 @@ static void each_region(void *ctx, unsigned number)
             finish_region(f, r);
         if (f->slices && f->steps & STEP_ASK)
             slices_each(f, r, ask_hashes);
-        if (f->steps & STEP_FINISH && number == 0)
-            call_between(f);
+        /* The caller's thread writes. */
+        if (f->steps & STEP_FINISH && number == 0 && f->between)
+            f->error = f->between(f->ctx);
+        if (number == 0 && f->error)
+            atomic_store_explicit(&f->stop, true, memory_order_relaxed);
     }
 }
 
@@ -253,9 +247,4 @@ uint8_t *map_bits(size_t n, void **address, size_t *n_bytes)
     if (align == HUGE_PAGE_BYTES)
         madvise(bits, n, MADV_HUGEPAGE);
     return bits;
-}
-
-void unmap_bits(void *address, size_t n_bytes)
-{
-    munmap(address, n_bytes);
 }

@@ -137,9 +137,9 @@ void fill_end(struct fill *f);
 /* Returns the memory that filling takes beside the bits. */
 uint64_t fill_memory(const struct geometry *g, unsigned n_threads);
 
-/* Private memory for bits, in huge pages where there are any; NULL: none. */
+/* Private memory for bits, in huge pages where there are any; NULL: none.
+ * munmap() takes the address and the number of bytes. */
 uint8_t *map_bits(size_t n, void **address, size_t *n_bytes);
-void unmap_bits(void *address, size_t n_bytes);
 
 /* partition.c calls it with the runs of a region. */
 typedef void fill_fn(struct fill *f, const uint64_t *hashes, size_t n);

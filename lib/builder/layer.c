@@ -268,13 +268,6 @@ static uint32_t order_of(uint32_t row)
     return row ^ (RIBBON_PAIR_ROWS - 1);
 }
 
-static void bump_all(const struct ribbon_shape *s, uint8_t page[PAGE_BYTES])
-{
-    memset(page, 0, PAGE_BYTES);
-    for (uint32_t block = 0; block < s->blocks; block += 2)
-        page[ribbon_threshold_at(s, block)] = RIBBON_PAIR_ROWS;
-}
-
 void ribbon_page_make(struct ribbon_desk *d, uint64_t number, const uint64_t *hashes,
                       size_t n, uint8_t page[PAGE_BYTES])
 {
@@ -282,7 +275,9 @@ void ribbon_page_make(struct ribbon_desk *d, uint64_t number, const uint64_t *ha
     struct ribbon_shape s = ribbon_shape_of(g.blocks + (number < g.n_long));
     uint32_t n_places = s.blocks * RIBBON_WIDTH + RIBBON_PAIR_ROWS;
     if (n > RIBBON_MOST_A_ROW * (size_t)s.blocks * RIBBON_WIDTH) {
-        bump_all(&s, page);
+        memset(page, 0, PAGE_BYTES); /* bumps all */
+        for (uint32_t block = 0; block < s.blocks; block += 2)
+            page[ribbon_threshold_at(&s, block)] = RIBBON_PAIR_ROWS;
         return;
     }
     memset(d->places, 0, n_places * sizeof d->places[0]);

@@ -11,6 +11,8 @@
 #include "format/integrity.h"
 #include "lib/plan/plan.h"
 
+#include <sys/mman.h>
+
 struct maker {
     struct tamis_builder *b;
     int fd;
@@ -114,7 +116,7 @@ static int make_portion(struct maker *m, struct layer *l, struct stage_desc *s,
         err = pieces_write(m->fd, m->at + s->offset + first * PAGE_BYTES, bits,
                            &written, n_pages * PAGE_BYTES, true);
     if (bits)
-        unmap_bits(address, n_mapped);
+        munmap(address, n_mapped);
     return err;
 }
 
@@ -136,22 +138,6 @@ static int make_portions(struct maker *m, struct layer *l, struct stage_desc *s)
 
 /* ---- stages ---- */
 
-/* Makes a stage of all hashes of the builder, or of the hashes that were bumped. */
-static int make_layer(struct maker *m, struct layer *l, struct stage_desc *s)
-{
-    struct tamis_builder *b = m->b;
-    if (b->n_spooled && m->built->commit.n_stages == 1)
-        return make_portions(m, l, s);
-    return make_portion(m, l, s, 0, l->fill.n_regions, &m->left);
-}
-
-/* Memory kept what came in if the pages were asked for just these hashes. */
-static bool layer_agrees(const struct layer *l, const struct hash_sum *sum)
-{
-    return l->asked.n == sum->n && l->asked.added == sum->added &&
-           l->asked.xored == sum->xored && l->n_lost == 0;
-}
-
 static int ribbon_stage(struct maker *m, const struct ribbon_geometry *g,
                         uint64_t n_keys)
 {
@@ -166,11 +152,17 @@ static int ribbon_stage(struct maker *m, const struct ribbon_geometry *g,
     if (!digests)
         return ENOMEM;
     int err = layer_begin(&l, g, digests, n_keys, b->n_at_work, b->checks);
-    if (!err)
-        err = make_layer(m, &l, s);
+    /* Of all hashes of the builder, or of the hashes that were bumped. */
+    if (!err && b->n_spooled && m->built->commit.n_stages == 1)
+        err = make_portions(m, &l, s);
+    else if (!err)
+        err = make_portion(m, &l, s, 0, l.fill.n_regions, &m->left);
     if (!err)
         err = layer_take_bumped(&l, &bumped);
-    if (!err && b->checks && !layer_agrees(&l, &m->sum))
+    /* Memory kept what came in if the pages were asked for just these hashes. */
+    if (!err && b->checks &&
+        (l.asked.n != m->sum.n || l.asked.added != m->sum.added ||
+         l.asked.xored != m->sum.xored || l.n_lost != 0))
         err = TAMIS_ERR_DAMAGED;
     if (!err)
         err = digests_write(m->fd, m->at, s, digests);

@@ -42,20 +42,14 @@ static double folded_error(const struct stage_desc *s, uint64_t factor)
     return keys == UINT64_MAX ? 1 : plan_geometry_error(&g, keys);
 }
 
-/* The factors that divide the lanes of every stage are the divisors of this. */
-static uint64_t largest_factor(const struct view *v)
-{
-    uint64_t largest = 0;
-    for (uint32_t i = 0; i < v->n_stages; i++)
-        largest = greatest_common_divisor(largest, v->stages[i].geometry.n_blocks);
-    return largest;
-}
-
 static int does_not_divide(const struct view *v, uint32_t stage, uint64_t factor,
                            struct tamis_diag *diag)
 {
-    uint64_t n_blocks = v->stages[stage].geometry.n_blocks, largest = largest_factor(v);
+    uint64_t n_blocks = v->stages[stage].geometry.n_blocks, largest = 0;
     char would[64] = "only 1 divides those of every stage";
+    /* The factors that divide the lanes of every stage are the divisors of this. */
+    for (uint32_t i = 0; i < v->n_stages; i++)
+        largest = greatest_common_divisor(largest, v->stages[i].geometry.n_blocks);
     if (largest > 1)
         snprintf(would, sizeof would, "fold by a divisor of %llu",
                  (unsigned long long)largest);

@@ -14,15 +14,6 @@ bool block_is_full(const uint8_t *block)
     return block[0] == 0xff && memcmp(block, block + 1, BLOCK_BYTES - 1) == 0;
 }
 
-/* A block of nothing but ones is no keys' work: a damaged page became so when it was
- * sealed, or copied into this filter, and its digest is good by now. */
-static void clear_full_blocks(uint8_t page[PAGE_BYTES])
-{
-    for (size_t at = 0; at < PAGE_BYTES; at += BLOCK_BYTES)
-        if (block_is_full(page + at))
-            memset(page + at, 0, BLOCK_BYTES);
-}
-
 uint64_t full_blocks_in(const uint8_t page[PAGE_BYTES], uint64_t n)
 {
     uint64_t n_full = 0;
@@ -40,8 +31,11 @@ static bool source_page(const struct operand *o, uint64_t page, enum damaged_as 
         memset(out, as == DAMAGED_AS_ZEROS ? 0 : 0xff, PAGE_BYTES);
         return false;
     }
-    if (as == DAMAGED_AS_ZEROS)
-        clear_full_blocks(out);
+    /* A block of nothing but ones is no keys' work: a damaged page became so when it
+     * was sealed, or copied into this filter, and its digest is good by now. */
+    for (size_t at = 0; at < PAGE_BYTES && as == DAMAGED_AS_ZEROS; at += BLOCK_BYTES)
+        if (block_is_full(out + at))
+            memset(out + at, 0, BLOCK_BYTES);
     return as != FULL_IS_DAMAGED || !full_blocks_in(out, BLOCKS_PER_PAGE);
 }
 

@@ -124,9 +124,8 @@ bool header_is_mirrored(const struct header *h)
 
 bool header_sealed_for_good(const struct header *h)
 {
-    if (h->commit.state != STATE_SEALED || h->identity.header_pages == 1)
-        return h->commit.state == STATE_SEALED;
-    return header_is_mirrored(h);
+    return h->commit.state == STATE_SEALED &&
+           (h->identity.header_pages == 1 || header_is_mirrored(h));
 }
 
 int header_check_features(const struct header *h, const char *path,

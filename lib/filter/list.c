@@ -180,9 +180,7 @@ static size_t list_memory(const struct commit *c)
            guide_bytes(c->stages[LIST_PAGES].length / PAGE_BYTES);
 }
 
-static enum tamis_answer list_otherwise(const struct plane *plane,
-                                        const struct tamis_key *key,
-                                        enum tamis_reason *why);
+static kind_answer_fn list_otherwise;
 
 static void list_map_stages(struct view *v, const struct commit *c, void *at)
 {

@@ -50,23 +50,18 @@ static uint32_t read_bands(struct view *v, const struct commit *c, struct band *
     return n;
 }
 
-/* Is a page of rows ever read? A fault maps 16 pages: those of a small pack are soon
- * all there. */
-static bool reads_rows(const struct view *v)
-{
-    const struct stage *s = &v->stages[PACK_ROWS];
-    return s->mode == TAMIS_CHECK_STRICT ||
-           (s->mode != TAMIS_CHECK_NONE && s->n_pages > FEW_PAGES);
-}
-
 static void pack_map(struct view *v, const struct commit *c, void *at)
 {
+    const struct stage *rows = &v->stages[PACK_ROWS];
     map_at_random(&v->map);
     uint32_t n = c->stages[PACK_ROWS].n_bands;
     v->bad_band = read_bands(v, c, at);
     v->bands = v->bad_band == n ? at : NULL;
     v->n_bands = v->bands ? n : 0;
-    if (!reads_rows(v))
+    /* Is no page of rows ever read? A fault maps 16 pages: those of a small pack are
+     * soon all there. */
+    if (rows->mode == TAMIS_CHECK_NONE ||
+        (rows->mode != TAMIS_CHECK_STRICT && rows->n_pages <= FEW_PAGES))
         map_leave_file(&v->map);
 }
 

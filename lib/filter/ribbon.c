@@ -36,9 +36,7 @@ static size_t ribbon_memory(const struct commit *c)
     return n_bytes;
 }
 
-static enum tamis_answer ribbon_otherwise(const struct plane *plane,
-                                          const struct tamis_key *key,
-                                          enum tamis_reason *why);
+static kind_answer_fn ribbon_otherwise;
 
 static void ribbon_map(struct view *v, const struct commit *c, void *at)
 {

@@ -71,10 +71,8 @@ struct tamis_filter {
     struct view *_Atomic view;
     uint64_t tag;
     /* The kernel's. */
-    enum tamis_answer (*answer)(const struct plane *plane, const struct tamis_key *key,
-                                enum tamis_reason *why);
-    size_t (*answer_few)(const struct plane *plane, const uint64_t *hashes, size_t n,
-                         uint64_t *absent);
+    kind_answer_fn *answer;
+    kind_answer_few_fn *answer_few;
     const struct kernel *kernel;
     uint64_t min_watermark;
     struct named *named; /* NULL: it was sealed when opened, or not opened by a name */

@@ -134,11 +134,6 @@ static const struct pack_source *sorted_source(const struct cuts *cuts, uint32_t
     return &cuts->sources[cuts->sorted[i]];
 }
 
-static uint32_t next_row_bytes(uint32_t row_bytes)
-{
-    return row_bytes < 64 ? row_bytes * 2 : row_bytes + 64;
-}
-
 /* Cuts the first n of a chain, which begins at `first`. A cut never gets cheaper as
  * filters come in, so the best run of one row width fills its rows. */
 static void cut_at(struct cuts *cuts, uint32_t first, uint32_t n, double band)
@@ -149,7 +144,7 @@ static void cut_at(struct cuts *cuts, uint32_t first, uint32_t n, double band)
     bool alike =
         n > 1 && source_least_blocks(sorted_source(cuts, first + n - 2)) == size;
     cuts->n_alike = alike ? cuts->n_alike + 1 : 1;
-    for (uint32_t b = 1; b <= ROW_MAX_BYTES; b = next_row_bytes(b)) {
+    for (uint32_t b = 1; b <= ROW_MAX_BYTES; b = b < 64 ? b * 2 : b + 64) {
         uint32_t before = n > b * 8 ? n - b * 8 : 0;
         uint32_t n_lines = (b * 8 + LINE_COLUMNS - 1) / LINE_COLUMNS;
         double cost = cuts->costs[before % RING] + row * b + band * (1 + n_lines) / 2;
@@ -203,15 +198,6 @@ static int cut_chain(struct cuts *cuts, uint32_t first, uint32_t n, double band,
     return 0;
 }
 
-/* The cost of a band, in bytes. */
-static double band_cost(const struct pack_source *sources, size_t n)
-{
-    double all = 0;
-    for (size_t i = 0; i < n; i++)
-        all += (double)source_least_blocks(&sources[i]) * sources[i].geometry.lanes;
-    return all * BLOCK_BYTES / BAND_SHARE;
-}
-
 /* ---- the plan ---- */
 
 static int compare_bands(const void *left, const void *right)
@@ -252,12 +238,15 @@ static int lay_out(struct pack_plan *p, const struct cuts *cuts)
 static int chains_choose(struct cuts *cuts, uint32_t n, struct pack_plan *p)
 {
     uint32_t n_files = 0;
+    double all = 0;
     for (uint32_t i = 0; i < n; i++) {
+        const struct pack_source *s = &cuts->sources[i];
         cuts->sorted[i] = i;
-        n_files += cuts->sources[i].file_pages > 0;
+        n_files += s->file_pages > 0;
+        all += (double)source_least_blocks(s) * s->geometry.lanes;
     }
     qsort_r(cuts->sorted, n, sizeof *cuts->sorted, compare_sources, cuts->sources);
-    double band = band_cost(cuts->sources, n);
+    double band = all * BLOCK_BYTES / BAND_SHARE; /* the cost of a band, in bytes */
     cuts->stays = n_files < MANY_BESIDE ? DBL_MAX : band / 2;
     for (uint32_t first = 0, end; first < n; first = end) {
         struct chain chain = chain_of(sorted_source(cuts, first)), other;
@@ -294,13 +283,6 @@ int bands_choose(struct pack_source *sources, size_t n, struct pack_plan *out)
     return err;
 }
 
-/* A column of another pack takes at least a row of a byte. */
-static uint64_t alone_bytes(const struct pack_source *s, const struct band *b)
-{
-    return s->file_pages ? (uint64_t)s->file_pages * PAGE_BYTES
-                         : pack_own_blocks(s, b) * s->geometry.lanes * BLOCK_BITS;
-}
-
 /* The bytes that the columns of a band take by themselves. *largest: the last column
  * with a file, for columns are in the order of their sizes. */
 static uint64_t band_alone(const struct pack_source *sources, const struct pack_plan *p,
@@ -309,8 +291,11 @@ static uint64_t band_alone(const struct pack_source *sources, const struct pack_
     uint64_t alone = 0;
     *largest = UINT32_MAX;
     for (uint32_t i = b->first_column; i < b->first_column + b->n_columns; i++) {
-        alone += alone_bytes(&sources[p->order[i]], b);
-        if (sources[p->order[i]].file_pages)
+        const struct pack_source *s = &sources[p->order[i]];
+        /* A column of another pack takes at least a row of a byte. */
+        alone += s->file_pages ? (uint64_t)s->file_pages * PAGE_BYTES
+                               : pack_own_blocks(s, b) * s->geometry.lanes * BLOCK_BITS;
+        if (s->file_pages)
             *largest = p->order[i];
     }
     return alone;

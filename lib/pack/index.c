@@ -196,12 +196,6 @@ int pack_index_new(struct pack_job *job)
     return err;
 }
 
-uint64_t pack_index_keys(const struct pack_index *x, double *target_error)
-{
-    *target_error = x->target_error > ERROR_MAX ? ERROR_MAX : x->target_error;
-    return x->keys;
-}
-
 int pack_index_write(struct pack_index *x, struct stage_writer *to)
 {
     uint32_t planned = x->n_pages;

@@ -31,8 +31,6 @@ struct pack_index {
 /* Sets job->index, with its pages counted, unless it is set; ENOMEM, or what facts()
  * returned. */
 int pack_index_new(struct pack_job *job);
-/* All keys of the columns, and the largest of their target errors. */
-uint64_t pack_index_keys(const struct pack_index *x, double *target_error);
 /* Writes all pages: once, when the blocks of all columns have been read. */
 int pack_index_write(struct pack_index *x, struct stage_writer *to);
 

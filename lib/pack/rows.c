@@ -346,14 +346,6 @@ static int row_ring_create(struct row_ring *l, unsigned n_threads)
     return l->n_threads == 0 ? ENOMEM : 0;
 }
 
-static void row_ring_free(struct row_ring *l)
-{
-    for (size_t i = 0; i < PACK_MAX_THREADS; i++)
-        row_maker_free(&l->makers[i]);
-    for (size_t i = 0; i < MAX_RING; i++)
-        free(l->ring[i].rows);
-}
-
 int slabs_make(struct pack_job *job, put_fn *put, void *to)
 {
     struct row_ring l = {.job = job, .put = put, .to = to};
@@ -368,6 +360,9 @@ int slabs_make(struct pack_job *job, put_fn *put, void *to)
     }
     if (!err)
         make_alone(&l);
-    row_ring_free(&l);
+    for (size_t i = 0; i < PACK_MAX_THREADS; i++)
+        row_maker_free(&l.makers[i]);
+    for (size_t i = 0; i < MAX_RING; i++)
+        free(l.ring[i].rows);
     return err ? err : l.err;
 }

@@ -115,10 +115,12 @@ static void packed_lay_out(const struct pack_job *job, const struct identity *id
 static void packed_describe(const struct pack_job *job, struct identity *id,
                             struct commit *c)
 {
+    const struct pack_index *x = job->index;
     const struct tamis_identity who = {.store_uuid = job->store_uuid};
     header_begin(KIND_PACK, &job->domain, &who, job->uuid, id, c);
     c->n_stages = PACK_STAGES;
-    c->keys = pack_index_keys(job->index, &id->target_error);
+    c->keys = x->keys;
+    id->target_error = x->target_error > ERROR_MAX ? ERROR_MAX : x->target_error;
     packed_lay_out(job, id, c);
 }
 

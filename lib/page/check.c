@@ -66,11 +66,6 @@ void page_copy(uint8_t to[PAGE_BYTES], const uint8_t *from)
     }
 }
 
-static bool bit_get(_Atomic uint64_t *bitmap, uint64_t i)
-{
-    return atomic_load_explicit(&bitmap[i / 64], memory_order_acquire) >> (i % 64) & 1;
-}
-
 /* ---- sealed, settled: the digest tree ---- */
 
 bool stage_take_page(const struct stage *s, const uint8_t *live,
@@ -110,7 +105,8 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
     uint64_t bit = t->offset[level] / PAGE_BYTES + page;
     const uint8_t *live = s->digests + t->offset[level];
     bool memory = s->mode != TAMIS_CHECK_STRICT;
-    if (memory && bit_get(s->good_digests, bit)) {
+    _Atomic uint64_t *known = &s->good_digests[bit / 64];
+    if (memory && atomic_load_explicit(known, memory_order_acquire) >> bit % 64 & 1) {
         *found = digest_at(live, i);
         return true;
     }
@@ -121,7 +117,7 @@ static bool digest_of(struct stage *s, const struct digest_tree *t, uint32_t lev
         return digest_in_copy(s, live, expected, i % DIGESTS_PER_PAGE, found, certain);
     if (page_digest(live) != expected)
         return false;
-    atomic_fetch_or(&s->good_digests[bit / 64], UINT64_C(1) << (bit % 64));
+    atomic_fetch_or(known, UINT64_C(1) << (bit % 64));
     *found = digest_at(live, i % DIGESTS_PER_PAGE);
     return true;
 }

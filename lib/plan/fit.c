@@ -12,17 +12,13 @@ static const double SLACK = 1e-3;
 
 /* ---- all shares at one scale ---- */
 
-/* How many reads does a byte save at this scale, in filters of any size? */
-static double price(const struct store_plan *p, double scale)
-{
-    return scale * LN2_SQUARED * worth_of_bits(p) * 8;
-}
-
-/* The cost of the segment at this scale: its reads, and its bytes at their price. */
+/* The cost of the segment at this scale: its reads, and its bytes at their price: the
+ * reads that a byte saves at this scale, in filters of any size. */
 static double cost(const struct store_plan *p, size_t i, double scale,
                    const struct tamis_plan_share *s)
 {
-    return p->weights[i] * reads_of(s) + price(p, scale) * (double)s->plan.file_bytes;
+    double price = scale * LN2_SQUARED * worth_of_bits(p) * 8;
+    return p->weights[i] * reads_of(s) + price * (double)s->plan.file_bytes;
 }
 
 /* Filters of a few pages are far from any size: the best of those about the one that

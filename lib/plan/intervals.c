@@ -223,17 +223,16 @@ void plan_overlap(const struct geometry *g, uint64_t n_bits, const uint64_t set[
 
 /* E. B. Wilson, Probable inference, the law of succession, and statistical inference,
  * Journal of the American Statistical Association 22 (1927), 209-212: the shares p for
- * which k of n lies within z standard deviations of p * n. */
+ * which k of n lies within Z standard deviations of p * n. */
 void error_interval(uint64_t k, uint64_t n, double *low, double *high)
 {
-    const double z = 1.959963984540054; /* 95% of a normal distribution */
     *low = 0;
     *high = 1;
     if (n == 0)
         return;
-    double p = (double)k / (double)n, zz = z * z / (double)n;
+    double p = (double)k / (double)n, zz = Z * Z / (double)n;
     double middle = (p + zz / 2) / (1 + zz);
-    double half = z / (1 + zz) * sqrt(p * (1 - p) / (double)n + zz / (double)n / 4);
+    double half = Z / (1 + zz) * sqrt(p * (1 - p) / (double)n + zz / (double)n / 4);
     /* The ends are exact: rounding must not move them. */
     *low = k == 0 ? 0 : fmax(middle - half, 0);
     *high = k == n ? 1 : middle + half;

@@ -18,14 +18,6 @@ double scale_of(const struct store_plan *p, size_t i)
     return p->uniform ? 1 : p->runs[p->segments[i].run];
 }
 
-/* Up, by at most 0.2%. */
-static uint64_t rounded_keys(uint64_t n_keys)
-{
-    int shift = n_keys < 1024 ? 0 : 54 - __builtin_clzll(n_keys);
-    uint64_t unit = UINT64_C(1) << shift;
-    return (n_keys + unit - 1) / unit * unit;
-}
-
 /* A filter of this kind, or of the kind that takes fewer bytes; zero: none. */
 static void plan_of_kind(uint32_t kind, uint64_t n_keys, double error,
                          struct tamis_plan *plan)
@@ -47,8 +39,10 @@ struct tamis_plan_share share_at(const struct store_plan *p, size_t i, double er
     double unit = pow(10, floor(log10(error)) - 3);
     struct tamis_plan_share s = {.error = fmax(floor(error / unit) * unit, ERROR_MIN)};
     uint64_t n_keys = p->segments[i].n_keys;
-    if (p->rough)
-        n_keys = rounded_keys(n_keys);
+    if (p->rough && n_keys >= 1024) { /* up, by at most 0.2% */
+        uint64_t step = UINT64_C(1) << (54 - __builtin_clzll(n_keys));
+        n_keys = (n_keys + step - 1) / step * step;
+    }
     uint64_t hash = (n_keys + (uint64_t)llround(s.error * 1e12)) * 0x9e3779b97f4a7c15;
     struct memo *m = &p->memos[hash >> 32 & (N_MEMOS - 1)];
     if (m->share.error == s.error && m->n_keys == n_keys)

@@ -279,24 +279,10 @@ int writer_after_some(struct tamis_writer *w, bool full);
 /* ---- settle.c: with the mutex held ---- */
 /* Call it right after a stage was published: notes adds that may not have seen it. */
 void settle_note(struct tamis_writer *w);
-/* Digests every page of stage s, and writes the digests from *end on, which it moves;
- * `settled` as of writer_sound_copy(). To seal, *n_damaged counts pages that failed,
- * and d->bits_set is counted anew; NULL: to settle. If it fails, *d is as it was, but
- * for bits_set. */
-int writer_digest_stage(struct tamis_writer *w, struct stage_desc *d,
-                        struct writer_stage *s, struct stage *settled, uint64_t *end,
-                        uint64_t *n_damaged);
 /* Digests stages that no add can change any more. Writes the digests from *end on, and
  * moves *end. The caller syncs before it writes *c. A stage that fails is left for
  * later. True: a stage was settled. */
 bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end);
-/* Stage i, checked by its digests, all pages unchecked yet. */
-struct settled {
-    struct stage stage;
-    struct mapping map;
-};
-int settled_open(struct tamis_writer *w, uint32_t i, struct settled *out);
-void settled_close(struct settled *s);
 
 /* ---- recover.c ---- */
 /* Loads all floors. After an unclean end also checks, dirties and recounts all pages

@@ -98,12 +98,15 @@ static void digest_pages(struct tamis_writer *w, struct stage_desc *d,
         d->bits_set = n_bits;
 }
 
-/* Settling allocates first, so that a full disk costs no look at the pages. A seal
- * checks first: new space would put zeros behind the end of a truncated file, where a
- * page has to be found lost. */
-int writer_digest_stage(struct tamis_writer *w, struct stage_desc *d,
-                        struct writer_stage *s, struct stage *settled, uint64_t *end,
-                        uint64_t *n_damaged)
+/* Digests every page of stage s, and writes the digests from *end on, which it moves;
+ * `settled` as of writer_sound_copy(). To seal, *n_damaged counts pages that failed,
+ * and d->bits_set is counted anew; NULL: to settle. If it fails, *d is as it was, but
+ * for bits_set. Settling allocates first, so that a full disk costs no look at the
+ * pages. A seal checks first: new space would put zeros behind the end of a truncated
+ * file, where a page has to be found lost. */
+static int writer_digest_stage(struct tamis_writer *w, struct stage_desc *d,
+                               struct writer_stage *s, struct stage *settled,
+                               uint64_t *end, uint64_t *n_damaged)
 {
     struct digest_tree t;
     digest_tree_of(s->stage.n_pages, &t);
@@ -145,7 +148,13 @@ bool writer_settle(struct tamis_writer *w, struct commit *c, uint64_t *end)
 
 /* ---- checks against them ---- */
 
-int settled_open(struct tamis_writer *w, uint32_t i, struct settled *out)
+/* Stage i, checked by its digests, all pages unchecked yet. */
+struct settled {
+    struct stage stage;
+    struct mapping map;
+};
+
+static int settled_open(struct tamis_writer *w, uint32_t i, struct settled *out)
 {
     const struct stage_desc *d = &w->commit.stages[i];
     struct writer_stage *s = w->stages[i];
@@ -164,12 +173,6 @@ int settled_open(struct tamis_writer *w, uint32_t i, struct settled *out)
     stage_init(&out->stage, d, true, &w->identity, TAMIS_CHECK_LAZY, &s->bits_map,
                s->stage.bits, NULL, out->map.base, memory);
     return 0;
-}
-
-void settled_close(struct settled *s)
-{
-    map_drop(&s->map);
-    free(s->stage.pages);
 }
 
 /* ---- seal (R11) ----
@@ -203,7 +206,8 @@ static int seal_stage(struct tamis_writer *w, struct commit *c, uint32_t i,
         return err;
     err = writer_digest_stage(w, &c->stages[i], w->stages[i], &settled.stage, end,
                               n_damaged);
-    settled_close(&settled);
+    map_drop(&settled.map);
+    free(settled.stage.pages);
     return err;
 }
 

@@ -1,6 +1,6 @@
 /* A writer: open and close. Bits are set through a shared mapping with relaxed atomics,
  * so several threads add at once (add.c) and readers see them at once; commit.c, grow.c
- * and seal.c make them durable. */
+ * and settle.c make them durable. */
 #include "lib/writer/inside.h"
 #include "format/hash.h"
 

@@ -51,16 +51,15 @@ struct bridge_report {
     const struct bridge *bridge;
     const char *tag;
     uint64_t tables, built, kept, bare, dropped, keys, log_bytes;
-    uint64_t left; /* segments of others, which stay */
-    struct bridge_change *changes;
+    uint64_t left;                 /* segments of others, which stay */
+    struct bridge_change *changes; /* to be freed */
     size_t n_changes, max_changes;
 };
 /* `was`: the segment that had this name, or NULL. Counts dropped segments, too. */
 void bridge_changed(struct bridge_report *r, enum bridge_action action,
-                    const char *name, const struct tamis_segment_info *was);
-void bridge_dropped(struct bridge_report *r, const struct tamis_segment_info *was);
+                    const void *name, size_t n_bytes,
+                    const struct tamis_segment_info *was);
 void bridge_print(const struct bridge_report *r);
-void bridge_report_free(struct bridge_report *r);
 
 /* ==== fill.c: from the tables to the store =================================== */
 

@@ -72,7 +72,8 @@ static struct segment find(const struct bridge_run *r, const struct bridge_table
 static void changed(struct bridge_run *r, const struct bridge_table *t,
                     const struct segment *s, enum bridge_action action)
 {
-    bridge_changed(&r->report, action, t->name, s->known ? &s->info : NULL);
+    bridge_changed(&r->report, action, t->name, strlen(t->name),
+                   s->known ? &s->info : NULL);
 }
 
 /* Builds the table's filter. If its keys cannot be had, t->why says so. */
@@ -178,7 +179,8 @@ static int drop_others(struct bridge_run *r)
                  (!r->b->force && tamis_mirror_owner(r->tag, &info) != MIRROR_THIS))
             r->report.left++;
         else
-            bridge_dropped(&r->report, &info);
+            bridge_changed(&r->report, BRIDGE_DROPPED, info.name, info.name_bytes,
+                           &info);
     }
     if (r->edit)
         err = tamis_edit_reconcile(r->edit, r->before, live, n,
@@ -255,7 +257,7 @@ int bridge_fill(const struct bridge *b, struct tamis_store *store,
                                .report = {.bridge = b}};
         r.report.tag = r.tag;
         int status = attempt(&r);
-        bridge_report_free(&r.report);
+        free(r.report.changes);
         if (!r.overtaken && !r.again)
             return status;
         gone = r.again ? r.gone : 0;

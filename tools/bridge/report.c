@@ -11,7 +11,8 @@ static const char *const owners[] = {"this", "database", "engine", "none",
                                      "unreadable"};
 
 void bridge_changed(struct bridge_report *r, enum bridge_action action,
-                    const char *name, const struct tamis_segment_info *was)
+                    const void *name, size_t n_bytes,
+                    const struct tamis_segment_info *was)
 {
     if (r->n_changes == r->max_changes) {
         r->max_changes = r->max_changes ? 2 * r->max_changes : 64;
@@ -21,15 +22,8 @@ void bridge_changed(struct bridge_report *r, enum bridge_action action,
     struct bridge_change *c = &r->changes[r->n_changes++];
     c->action = action;
     c->owner = was ? tamis_mirror_owner(r->tag, was) : N_MIRROR_OWNERS;
-    snprintf(c->name, sizeof(c->name), "%s", name);
+    snprintf(c->name, sizeof(c->name), "%.*s", (int)n_bytes, (const char *)name);
     r->dropped += action == BRIDGE_DROPPED;
-}
-
-void bridge_dropped(struct bridge_report *r, const struct tamis_segment_info *was)
-{
-    char name[TAMIS_NAME_MAX + 1];
-    snprintf(name, sizeof(name), "%.*s", (int)was->name_bytes, (const char *)was->name);
-    bridge_changed(r, BRIDGE_DROPPED, name, was);
 }
 
 /* ---- for people ---- */
@@ -99,11 +93,4 @@ void bridge_print(const struct bridge_report *r)
         print_json(r);
     else
         print_text(r);
-}
-
-void bridge_report_free(struct bridge_report *r)
-{
-    free(r->changes);
-    r->changes = NULL;
-    r->n_changes = r->max_changes = 0;
 }

@@ -78,8 +78,6 @@ enum { KIND_SMALLER = 255 };
 enum number_kind { NUMBER_PLAIN, NUMBER_COUNT, NUMBER_BYTES };
 /* False if it is no number, not whole, or too large. */
 bool parse_number(const char *text, enum number_kind kind, uint64_t *n);
-/* For messages: " (k, M, G and T are powers of 1000)"; "" for plain numbers. */
-const char *number_units(enum number_kind kind);
 
 /* ==== options.c: the options of a command ======================================== */
 

@@ -82,10 +82,3 @@ bool parse_number(const char *text, enum number_kind kind, uint64_t *n)
         at = read_unit(at, kind, &x);
     return at != NULL && *at == '\0' && evaluate(x, n);
 }
-
-const char *number_units(enum number_kind kind)
-{
-    return kind == NUMBER_COUNT   ? " (k, M, G and T are powers of 1000)"
-           : kind == NUMBER_BYTES ? " (K, M, G and T are powers of 1024)"
-                                  : "";
-}

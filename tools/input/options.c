@@ -12,12 +12,14 @@ static uint64_t whole(const struct option_row *row, const char *text)
                             : row->type == OPTION_BYTES || row->type == OPTION_PAGES
                                 ? NUMBER_BYTES
                                 : NUMBER_PLAIN;
+    const char *units = kind == NUMBER_COUNT   ? " (k, M, G and T are powers of 1000)"
+                        : kind == NUMBER_BYTES ? " (K, M, G and T are powers of 1024)"
+                                               : "";
     uint64_t n;
     if (!parse_number(text, kind, &n) || n < row->range.whole[0] ||
         n > row->range.whole[1])
         usage_error("--%s is %llu..%llu%s, not '%s'%s", row->name,
-                    LLU(row->range.whole[0]), LLU(row->range.whole[1]),
-                    number_units(kind), text,
+                    LLU(row->range.whole[0]), LLU(row->range.whole[1]), units, text,
                     strchr(text, '.') != NULL ? ", no whole number" : "");
     if (row->type == OPTION_PAGES && n % 4096 != 0)
         usage_error("--%s is a multiple of 4096, not %s", row->name, text);

@@ -16,6 +16,14 @@
 
 enum { ATTEMPTS = 8 };
 
+static char *path_of(const char *database, const char *name)
+{
+    char *path = NULL;
+    if (asprintf(&path, "%s/%s", database, name) < 0)
+        path = NULL;
+    return memory_or_exit(path);
+}
+
 /* ---- which database ---- */
 
 /* Without a birth time, take the last change: no process writes to LOCK. */
@@ -35,11 +43,9 @@ static bool born(const char *path, uint64_t identity[3])
 int database_tag(const char *database, char tag[MIRROR_TAG_BYTES])
 {
     uint64_t identity[3];
-    char *lock = NULL;
-    if (asprintf(&lock, "%s/LOCK", database) < 0)
-        lock = NULL;
+    char *lock = path_of(database, "LOCK");
     /* A copy may lack it. */
-    bool known = born(memory_or_exit(lock), identity) || born(database, identity);
+    bool known = born(lock, identity) || born(database, identity);
     free(lock);
     if (!known)
         return complain_errno(errno, database, "reading when it was made");
@@ -100,14 +106,6 @@ int read_list(const char *database, struct ldb_list *list)
  * keys. Its size, footer and index do not either: the index has a separator and a place
  * for each block, and tables with other keys may have the same. Building a filter reads
  * all bytes anyway. */
-
-static char *path_of(const char *database, const char *name)
-{
-    char *path = NULL;
-    if (asprintf(&path, "%s/%s", database, name) < 0)
-        path = NULL;
-    return memory_or_exit(path);
-}
 
 /* Opens under the name of today's tables, then of those before LevelDB 1.14. */
 static int open_table(const char *database, uint64_t number, struct table_file *out)
@@ -170,10 +168,4 @@ int table_file_read(const char *database, const char *tag,
     }
     free(path);
     return status;
-}
-
-void table_file_free(struct table_file *file)
-{
-    free(file->bytes);
-    file->bytes = NULL;
 }

@@ -74,7 +74,8 @@ static int open_table(struct bridge_run *r, size_t i, struct bridge_table *t)
 static void close_table(struct bridge_run *r)
 {
     struct database *d = r->database;
-    table_file_free(&d->file);
+    free(d->file.bytes);
+    d->file.bytes = NULL;
 }
 
 /* ---- keys ---- */

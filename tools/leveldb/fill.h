@@ -14,10 +14,10 @@ struct table_file {
     size_t n_bytes;
 };
 /* Reads it whole, because the verified bytes must be those that are read. `tag`: of the
- * database. Reports faults; a missing file only sets *gone. Free it in any case. */
+ * database. Reports faults; a missing file only sets *gone. Free its bytes in any
+ * case. */
 int table_file_read(const char *database, const char *tag,
                     const struct ldb_table *table, struct table_file *out, bool *gone);
-void table_file_free(struct table_file *file);
 
 /* Refuses a directory that is no LevelDB database, and reports why. Free *list in any
  * case. */

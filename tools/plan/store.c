@@ -235,8 +235,7 @@ static void check(const struct options *o)
         usage_error("unexpected argument '%s'", o->args[1]);
     if (o->n_args == 1 && o->args[0][0] == '\0')
         usage_error("STORE is a path, and this one is empty");
-    if (given(o, OPT_N_KEYS) || given(o, OPT_FPR) || given(o, OPT_GROWTH) ||
-        (o->given & GROWTH_OPTIONS) != 0)
+    if ((o->given & (WITH(OPT_N_KEYS) | WITH(OPT_GROWTH) | GROWTH_OPTIONS)) != 0)
         usage_error("a plan of a store takes --bytes or --reads, no --keys, --fpr or "
                     "--growth");
     if (given(o, OPT_BYTES) + given(o, OPT_READS) != 1)

@@ -10,7 +10,6 @@
 #include <rocksdb/env.h>
 
 #include "../bridge/bridge.h"
-#include "../talk/talk.h"
 #include "live.h"
 #include "segment.h"
 #include "sst_keys.h"

@@ -87,12 +87,6 @@ bool ShowsDeletions()
     return s.ok() && found == "abcdef";
 }
 
-bool KnownToShowDeletions()
-{
-    static const bool known = ShowsDeletions();
-    return known;
-}
-
 /* RocksDB's own comparator of the name in the properties; NULL: it has none. */
 const rocksdb::Comparator *OrderOf(const std::string &name)
 {
@@ -135,8 +129,11 @@ Status SstKeys::Open(rocksdb::Env *env, const std::string &path,
         return Status::NotSupported(why);
     if (properties_->num_range_deletions > 0)
         return Status::NotSupported("it has range deletions");
-    if (properties_->num_deletions > 0 && !KnownToShowDeletions())
-        return Status::NotSupported("it has deletions, which this RocksDB hides");
+    if (properties_->num_deletions > 0) {
+        static const bool shows_deletions = ShowsDeletions();
+        if (!shows_deletions)
+            return Status::NotSupported("it has deletions, which this RocksDB hides");
+    }
     return order == rocksdb::BytewiseComparator() ? s : Read(env, path, order);
 }
 

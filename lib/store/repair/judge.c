@@ -136,9 +136,7 @@ static const char *unfinished(const struct record *record, const struct header *
         return NULL;
     if (c->state == STATE_OPEN && !c->clean)
         return "its writer died: recovered";
-    if (h->health.frame[0].code != VERDICT_OK ||
-        h->health.frame[1].code != VERDICT_OK ||
-        h->health.sequence[0] != h->health.sequence[1])
+    if (!header_is_mirrored(h))
         return "a commit slot is torn or behind: mirrored";
     if (!record || record->state != RECORD_GROWING)
         return NULL;
