@@ -9,7 +9,7 @@ set -u
 begin build/check-long.log
 
 of_the_store() {
-    step "power cuts, millions of states" make check-crash STATES="${STATES:-2000000}"
+    step "power cuts, half a million states" make check-crash STATES="${STATES:-500000}"
     step "rot, every bit and every length" make check-rot
 }
 of_the_machine() {
