@@ -152,7 +152,7 @@ static int ribbon_stage(struct maker *m, const struct ribbon_geometry *g,
     if (!digests)
         return ENOMEM;
     int err = layer_begin(&l, g, digests, n_keys, b->n_at_work, b->checks);
-    /* Of all hashes of the builder, or of the hashes that were bumped. */
+    /* The stage has all hashes of the builder, or those that were bumped. */
     if (!err && b->n_spooled && m->built->commit.n_stages == 1)
         err = make_portions(m, &l, s);
     else if (!err)

@@ -145,8 +145,8 @@ static uint64_t ribbon_word_checking(struct view *v, const struct kernel *k,
 }
 
 /* At most AT_ONCE keys, all pages of stage 0 being good. */
-static size_t probe_some_keys(struct view *v, const struct kernel *k,
-                              const uint64_t *hashes, size_t n, uint64_t *absent)
+static size_t probe_piece(struct view *v, const struct kernel *k,
+                          const uint64_t *hashes, size_t n, uint64_t *absent)
 {
     uint64_t match[AT_ONCE / WORD], bumped[AT_ONCE / WORD];
     size_t n_absent = 0;
@@ -173,8 +173,7 @@ static size_t ribbons_probe_many(struct view *v, const struct kernel *k,
         size_t left = n - done;
         if (stage_all_good(&v->stages[0])) {
             some = left < AT_ONCE ? left : AT_ONCE;
-            n_absent +=
-                probe_some_keys(v, k, hashes + done, some, absent + done / WORD);
+            n_absent += probe_piece(v, k, hashes + done, some, absent + done / WORD);
             continue;
         }
         some = left < WORD ? left : WORD;
@@ -204,7 +203,7 @@ static kind_answer_fn *ribbon_find_answer(const struct kernel *k)
 static size_t ribbon_answer_few(const struct plane *plane, const uint64_t *hashes,
                                 size_t n, uint64_t *absent)
 {
-    return probe_some_keys(view_of_plane(plane), kernel_get(), hashes, n, absent);
+    return probe_piece(view_of_plane(plane), kernel_get(), hashes, n, absent);
 }
 
 const struct filter_kind kind_ribbon = {

@@ -12,8 +12,8 @@ static const double SLACK = 1e-3;
 
 /* ---- all shares at one scale ---- */
 
-/* The cost of the segment at this scale: its reads, and its bytes at their price: the
- * reads that a byte saves at this scale, in filters of any size. */
+/* The cost of the segment at this scale: its reads, and its bytes. The price of a byte
+ * is how many reads it saves at this scale, in filters of any size. */
 static double cost(const struct store_plan *p, size_t i, double scale,
                    const struct tamis_plan_share *s)
 {

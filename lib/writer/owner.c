@@ -1,5 +1,5 @@
-/* Which thread has a writer to itself, since it was opened: alone.c has its adds,
- * apart from this: they lead to growth, which asks here. */
+/* Which thread has a writer to itself, since it was opened. Its adds are in alone.c:
+ * they lead to growth, and growth asks here. */
 #include "lib/writer/inside.h"
 
 _Thread_local char alone_here;

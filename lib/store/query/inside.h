@@ -43,7 +43,7 @@ static inline bool asks_any(const struct asking *a)
     return !a->rows && !a->sheet && !a->each_hit;
 }
 
-/* Is all told that anybody asks? */
+/* Is all told that anybody asks for? */
 static inline bool is_told(const struct asking *a)
 {
     return a->some == a->all && asks_any(a);

@@ -13,7 +13,7 @@
 enum {
     FEW = 16,     /* so few segments: a list stays a list */
     A_RUN = 16,   /* so many numbers that follow each other are a run */
-    A_PART = 512, /* so many targets in no order are asked first */
+    A_PART = 256, /* so many loose targets in no order are asked first */
 };
 
 /* The reasons of all targets? Those of candidates come with the candidates. */
@@ -278,26 +278,29 @@ static inline size_t run_from(const struct asking *a, size_t at)
                : 0;
 }
 
-/* n targets in no order. If nobody asks which of them may have a key, the first ones
- * may tell enough. */
+static void ask_slices(struct asking *a, size_t at, size_t n)
+{
+    for (size_t i = 0, some; i < n && !is_told(a); i += some) {
+        some = n - i < WORD ? n - i : WORD;
+        ask_slice(a, at + i, some, ask_columns_apart(a, at + i, some, 0));
+    }
+}
+
+/* n targets in no order. If nobody asks which of many loose ones may have a key, the
+ * first ones may tell enough. */
 static void ask_scattered(struct asking *a, size_t at, size_t n)
 {
-    for (size_t part = asks_any(a) ? A_PART : n; n && !is_told(a); part *= 8) {
-        size_t end = at + (part < n ? part : n);
-        n -= end - at;
-        if (look_up_targets(a, at, end - at))
-            at = end;
-        for (size_t some; at < end; at += some) {
-            some = end - at < WORD ? end - at : WORD;
-            ask_slice(a, at, some, ask_columns_apart(a, at, some, 0));
-        }
-    }
+    bool parts = n > 2 * A_PART && asks_any(a) && !a->snapshot->shared.n_stripes;
+    size_t first = parts ? A_PART : 0;
+    ask_slices(a, at, first);
+    if (!is_told(a) && !look_up_targets(a, at + first, n - first))
+        ask_slices(a, at + first, n - first);
 }
 
 static void ask_list(struct asking *a)
 {
     size_t run = run_from(a, 0);
-    for (size_t at = 0, n, left; at < a->n_targets; at += n) {
+    for (size_t at = 0, n, left; at < a->n_targets && !is_told(a); at += n) {
         left = a->n_targets - at;
         if ((n = run)) {
             ask_numbers(a, at, a->q->targets[at].ordinal - 1, n);

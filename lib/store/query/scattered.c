@@ -29,7 +29,6 @@ struct page {
     size_t n_words; /* of a row, an odd number of lines: they shall not evict others */
     bool bare;      /* hits are not looked at: few of these numbers are asked for */
     bool turned;    /* word n / 64 of row n % 64 is number n's: a bit for each key */
-    uint64_t hits;  /* keys that some number may have */
     uint64_t doubtful; /* those whose hits a range may exclude, or a failed page made */
     uint64_t *rows;
     uint64_t *any; /* a row: what is absent in all of these */
@@ -314,7 +313,7 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
         return false;
     p.any = room ? room + WORDS_PER_BLOCK : stack;
     p.rows = p.any + p.n_words;
-    for (; p.from < a->n; p.from += p.n_keys) {
+    for (; p.from < a->n && !is_told(a); p.from += p.n_keys) {
         ask_page(a, &p);
         look_up_all(a, &p, at, n);
     }

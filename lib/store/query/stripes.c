@@ -75,7 +75,7 @@ struct turn {
     } ring[AHEAD];
 };
 
-/* Of keys that some segment may have, no more is fetched, if nobody asks which. */
+/* If nobody asks which segments may have a key, no more is fetched once one may. */
 static inline void fetch_next_rows(struct turn *t)
 {
     uint64_t done = asks_any(t->a) ? t->a->some : 0;

@@ -156,7 +156,7 @@ TEST_OF_SCENES(targets_are_carried)
         steps("put a 0 10; drop c; replace d 0 10 binding=F; replace e 0 10 binding=E");
         SNAPSHOT now = snapshot_of(shop.store);
         struct tamis_key key = key_in(shop.store, 5), none = key_in(shop.store, 500);
-        uint8_t reasons[ALL_OF]; /* until then its slot is another segment's */
+        uint8_t reasons[ALL_OF]; /* until then its ordinal is another segment's */
         IS(ASK(now, LIST(t, ALL_OF), KEYS(&none, 1), .reasons = reasons), 0);
         for (size_t i = 0; i < N_OF(rows); i++) {
             uint64_t absent = 7;

@@ -81,7 +81,7 @@ TEST_WITH_PAIR(test_growth_under_an_add)
     grow_under_an_add(false);
 }
 
-TEST_WITH_PAIR(test_growth_under_an_add_in_a_shared_stripe)
+TEST_WITH_PAIR(test_growth_under_an_add_in_a_shared_shard)
 {
     grow_under_an_add(true);
 }
