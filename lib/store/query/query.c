@@ -293,7 +293,8 @@ static void ask_scattered(struct asking *a, size_t at, size_t n)
     bool parts = n > 2 * A_PART && asks_any(a) && !a->snapshot->shared.n_stripes;
     size_t first = parts ? A_PART : 0;
     ask_slices(a, at, first);
-    if (!is_told(a) && !look_up_targets(a, at + first, n - first))
+    bool soon = parts && 2 * n_bits(a->some) >= a->n; /* all is told */
+    if (soon || !look_up_targets(a, at + first, n - first))
         ask_slices(a, at + first, n - first);
 }
 
