@@ -22,10 +22,10 @@ step() {
 step rot "$build/tests/rot/rot" --every 600 &
 # shellcheck disable=SC2046
 step unit tests/unit.sh $(find "$build/tests" -maxdepth 1 -name 'test_*' ! -name '*.*' | sort)
-step crash "$build/tests/crash/explore" --states 3000 --seed 1
+step crash "$build/tests/crash/explore" --states 10000 --seed 1
 step kill "$build/tests/kill/kill" --cycles 60 --every 50 --seed 1
 step scalar env TAMIS_KERNEL=scalar "$build/tests/test_blocks"
-step fuzz fuzz/replay.sh "$build" 2 header record file keys ops store pack list
+step fuzz fuzz/replay.sh "$build" 12 header record file keys ops store pack list
 step faults "$build/tests/faults/faults" --single
 wait
 chmod -R a+rwX "$build" # other users write here, too

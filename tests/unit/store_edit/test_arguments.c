@@ -49,6 +49,8 @@ TEST_IN_DIR(of_snapshots)
     struct tamis_key key = key_in(s, 1);
     struct tamis_target t = tamis_snapshot_target(snap, 0), u = t;
     tamis_snapshot_release(NULL);
+    IS(tamis_snapshot_info(NULL).n_segments, 0);
+    IS(tamis_snapshot_find(snap, NULL, 0, NULL, 0, 0, &u), TAMIS_ERR_NO_SEGMENT);
     assert_false(tamis_snapshot_next(NULL, &index));
     WRONG(tamis_snapshot_segment(snap, 0, NULL));
     WRONG(tamis_snapshot_segment(NULL, 0, &info));
