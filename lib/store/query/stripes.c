@@ -282,9 +282,9 @@ size_t stripes_before(const struct shared_files *p, size_t number)
 static bool window_at(struct window *w, const struct shared_files *p, size_t i,
                       size_t at, size_t first, size_t n)
 {
-    const struct stripe *t = &p->stripes[i];
-    if (i == p->n_stripes || t->first >= first + n)
+    if (i == p->n_stripes || p->stripes[i].first >= first + n)
         return false;
+    const struct stripe *t = &p->stripes[i];
     size_t from = t->first > first ? t->first : first,
            to = t->first + t->band->n_columns;
     to = to < first + n ? to : first + n;
@@ -323,7 +323,7 @@ void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
         some = some < n_loose - first ? some : n_loose - first;
         ask_dense(a, at, some, first);
     }
-    if (n)
+    if (n && !is_told(a))
         ask_columns(a, at, first, n);
 }
 
