@@ -11,9 +11,8 @@
 #include "lib/store/query/inside.h"
 
 enum {
-    FEW = 16,     /* so few segments: a list stays a list */
-    A_RUN = 16,   /* so many numbers that follow each other are a run */
-    A_PART = 256, /* so many loose targets in no order are asked first */
+    FEW = 16,   /* so few segments: a list stays a list */
+    A_RUN = 16, /* so many numbers that follow each other are a run */
 };
 
 /* The reasons of all targets? Those of candidates come with the candidates. */
@@ -278,24 +277,15 @@ static inline size_t run_from(const struct asking *a, size_t at)
                : 0;
 }
 
-static void ask_slices(struct asking *a, size_t at, size_t n)
+/* n targets in no order. */
+static void ask_scattered(struct asking *a, size_t at, size_t n)
 {
+    if (look_up_targets(a, at, n))
+        return;
     for (size_t i = 0, some; i < n && !is_told(a); i += some) {
         some = n - i < WORD ? n - i : WORD;
         ask_slice(a, at + i, some, ask_columns_apart(a, at + i, some, 0));
     }
-}
-
-/* n targets in no order. If nobody asks which of many loose ones may have a key, the
- * first ones may tell enough. */
-static void ask_scattered(struct asking *a, size_t at, size_t n)
-{
-    bool parts = n > 2 * A_PART && asks_any(a) && !a->snapshot->shared.n_stripes;
-    size_t first = parts ? A_PART : 0;
-    ask_slices(a, at, first);
-    bool soon = parts && 2 * n_bits(a->some) >= a->n; /* all is told */
-    if (soon || !look_up_targets(a, at + first, n - first))
-        ask_slices(a, at + first, n - first);
 }
 
 static void ask_list(struct asking *a)

@@ -247,4 +247,24 @@ TEST_IN_DIR(snapshots_of_filters)
     IS(ASK(snap, ALL, KEYS(&out, 1)), TAMIS_MAYBE);
 }
 
+/* Two keys in segments far apart, and a foreign one, where nobody asks which. */
+TEST_IN_DIR(keys_far_apart)
+{
+    enum { N = 200 };
+    struct tamis_target t[N];
+    STORE s = store_new("s");
+    put_segment(s, "a", 0, 1);
+    for (unsigned i = 1; i < N; i++)
+        put_segment(s, name_of(i), 10 * i, 1);
+    SNAPSHOT snap = snapshot_of(s);
+    struct tamis_key keys[] = {key_in(s, 0), key_in(s, 10 * N - 10), key_in(s, 0)};
+    keys[2].tag ^= 1;
+    for (size_t i = 0; i < N; i++)
+        t[N - 1 - i] = tamis_snapshot_target(snap, i);
+    for (size_t n = 2; n <= 3; n++) {
+        IS(ASK(snap, ALL, KEYS(keys, n)), 0);
+        IS(ASK(snap, LIST(t, N), KEYS(keys, n)), 0);
+    }
+}
+
 RUN_TESTS(NULL, NULL)
