@@ -24,7 +24,7 @@ of_this_build() {
     step "unit tests, AVX2 kernel" make unit-kernel KERNEL=avx2
     step "unit tests, scalar kernel" make unit-kernel KERNEL=scalar
     step "benchmark, the smallest form" make check-bench
-    # With another seed than in check.sh, so that none is tried twice. check-long has millions.
+    # With another seed than in check.sh, so that none is tried twice. check-long has more.
     step "power cuts" make check-crash STATES=20000 SEED=2
     step "kill -9" make kill
     step "rot" make rot EVERY=64 SEED=2

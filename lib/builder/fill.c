@@ -185,10 +185,9 @@ static void each_region(void *ctx, unsigned number)
             finish_region(f, r);
         if (f->slices && f->steps & STEP_ASK)
             slices_each(f, r, ask_hashes);
-        /* The caller's thread writes. */
         if (f->steps & STEP_FINISH && number == 0 && f->between)
-            f->error = f->between(f->ctx);
-        if (number == 0 && f->error)
+            f->error = f->between(f->ctx); /* the caller's thread writes */
+        if (f->steps & STEP_FINISH && number == 0 && f->error)
             atomic_store_explicit(&f->stop, true, memory_order_relaxed);
     }
 }

@@ -2,8 +2,8 @@
  * beside the best of them, and beside bare loads of the lines that hold the answers. A
  * way may cost 1.5 times as much, 25 ns a key more, and 150 ns more for each candidate.
  * A list may also cost what it takes to read it once for 64 keys: no other way reads
- * one, and nobody can look at its targets for less. What only a range excludes is a
- * candidate of the rows: beside bare loads it may cost as much.
+ * one, and nobody can look at its targets for less. A hit of the bits that
+ * only a range excludes is a candidate, too, beside bare loads: these read no range.
  *
  * All segments have the same 16 keys, and each its own. Their key ranges end alike, and
  * begin anywhere in the lower half of all keys. */
@@ -407,7 +407,9 @@ char *shapes_table;
 static const char heading[] =
     "\nOne query in all shapes: its worst way beside the best one, and beside bare\n"
     "loads, in nanoseconds a key. A pair at its limit has 1: 1.5 times the other, and\n"
-    "25 ns a key and 150 ns a candidate more, and for a list a bare pass over it.\n\n"
+    "25 ns a key and 150 ns a candidate more, and for a list a bare pass over it.\n"
+    "Bare loads read no range: beside them a hit that only a range excludes is a\n"
+    "candidate, too.\n\n"
     "| Packed + loose | keys a call | worst way, best way | ratio | of the limit "
     "| worst way, bare loads | ratio | of the limit "
     "|\n|---|---|---|---|---|---|---|---|\n";

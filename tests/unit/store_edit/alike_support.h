@@ -56,7 +56,7 @@ static const char *label(size_t i)
     return t;
 }
 
-static size_t slot_of(struct tamis_snapshot *s, size_t i)
+static size_t ordinal_of(struct tamis_snapshot *s, size_t i)
 {
     struct tamis_target t;
     tamis_snapshot_find(s, label(i), strlen(label(i)), NULL, 0, 0, &t);
@@ -117,7 +117,7 @@ static void follow_all(struct side *s)
     for (size_t i = 0; i < N_NAMES; i++) {
         bool known = s->version[i] == w.now.version[i];
         if (w.now.state[i] == WHOLE && !(known && s->unsure[i]))
-            follow(s, snap, i, slot_of(snap, i) - 1);
+            follow(s, snap, i, ordinal_of(snap, i) - 1);
     }
 }
 
@@ -165,8 +165,8 @@ static struct asking ask_begin(const struct side *s, const struct model *m)
     struct asking a = {.side = s, .model = m, .snap = snapshot_of(s->store)};
     assert_true(tamis_snapshot_info(a.snap).n_numbers <= N_NUMBERS);
     for (size_t i = 0; i < N_NAMES; i++)
-        if (slot_of(a.snap, i)) {
-            a.number[a.n] = slot_of(a.snap, i) - 1;
+        if (ordinal_of(a.snap, i)) {
+            a.number[a.n] = ordinal_of(a.snap, i) - 1;
             a.at[a.n++] = i;
         }
     if (!w.hurt && m == &w.now) /* else names are not to be read, perhaps */
