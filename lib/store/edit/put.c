@@ -39,8 +39,10 @@ struct record edit_bare_record(struct piece binding, uint32_t rank)
 
 void edit_record_range(struct record *r, const struct key_range *range)
 {
-    if (!range || !range->known || range->first_bytes > RANGE_MAX_BYTES ||
-        range->last_bytes > RANGE_MAX_BYTES)
+    _Static_assert(sizeof range->first <= RANGE_MAX_BYTES &&
+                       sizeof range->last <= RANGE_MAX_BYTES,
+                   "a record has room for all that a builder keeps");
+    if (!range->known)
         return;
     r->has_range = 1;
     r->first_bytes = (uint16_t)range->first_bytes;
@@ -304,6 +306,9 @@ static int check_header(const struct attach *a, const struct header *h)
     const struct identity *id = &h->identity;
     const struct commit *c = &h->commit;
     const struct meta *m = &a->edit->catalog->meta;
+    const struct piece its = {id->name, id->name_bytes},
+                       bound = {c->binding, c->binding_bytes},
+                       wanted = {a->opt->binding, a->opt->binding_bytes};
     if (!kind_is_single(id->kind))
         return diag_fail(
             a->diag, TAMIS_ERR_UNFIT, a->path,
@@ -320,13 +325,10 @@ static int check_header(const struct attach *a, const struct header *h)
     else if (!all_zero(id->store_uuid, UUID_BYTES) &&
              memcmp(id->store_uuid, m->store_uuid, UUID_BYTES) != 0)
         what = "built for another store: build it for this one, or for none";
-    else if (id->name_bytes && (id->name_bytes != a->name_bytes ||
-                                memcmp(id->name, a->name, id->name_bytes) != 0))
+    else if (its.n && name_compare(its, (struct piece){a->name, a->name_bytes}) != 0)
         what = "built for another segment: attach it under its own name, or build it "
                "without one";
-    else if (a->opt->binding_bytes && c->binding_bytes &&
-             (a->opt->binding_bytes != c->binding_bytes ||
-              memcmp(a->opt->binding, c->binding, a->opt->binding_bytes) != 0))
+    else if (wanted.n && bound.n && name_compare(wanted, bound) != 0)
         what = "its binding differs: attach it without one, or build it anew";
     return what ? diag_fail(a->diag, TAMIS_ERR_MISMATCH, a->path, "%s", what) : 0;
 }
