@@ -147,9 +147,14 @@ void add_candidate(struct asking *a, size_t i, size_t number, enum tamis_reason 
 /* They come in the order of numbers. Mostly that is the order of ranks, too. */
 static void sort_by_rank(const struct tamis_snapshot *s, uint32_t *found, size_t n)
 {
-    size_t in_order = 1;
-    while (in_order < n && comes_first(s, found[in_order - 1], found[in_order]))
-        in_order++;
+    uint32_t before = 0; /* a rank is read once: it may lie in a pack's table */
+    size_t in_order = 0;
+    for (uint32_t rank, last = 0; in_order < n; last = found[in_order++]) {
+        rank = segment_rank(s, found[in_order] >> REASON_BITS);
+        if (rank < before || (rank == before && found[in_order] < last))
+            break;
+        before = rank;
+    }
     if (in_order >= n)
         return;
     make_rank_heap(s, found, n);
