@@ -30,6 +30,7 @@ struct asking {
     uint64_t some;      /* those that a segment may have */
     uint64_t by_number; /* those whose candidates come in the order of numbers */
     const uint64_t *hash, *prefix;
+    const uint64_t *listed; /* loose numbers that count, a bit each; NULL: all */
 };
 
 static inline uint64_t first_bits(size_t n)

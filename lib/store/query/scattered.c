@@ -18,7 +18,7 @@
 enum {
     ROOM_WORDS = 1600,    /* for rows, on the stack, */
     MOST_WORDS = 1 << 21, /* and elsewhere, but for one row */
-    FEW_KEYS = 6,         /* are looked up one by one */
+    FEW_KEYS = 3,         /* are looked up one by one */
     MANY_TARGETS = 512,   /* are worth more room than is on the stack */
     A_TURN = 1024,        /* of them take as long as a square that is turned */
 };
@@ -32,6 +32,9 @@ struct page {
     uint64_t doubtful; /* those whose hits a range may exclude, or a failed page made */
     uint64_t *rows;
     uint64_t *any; /* a row: what is absent in all of these */
+    /* If nobody asks which: loose ones that are listed. They are asked at the end, and
+     * no more of them than it takes. */
+    uint64_t *listed;
 };
 
 /* ---- rows ---- */
@@ -41,6 +44,7 @@ static void ask_page(const struct asking *a, struct page *p)
 {
     struct tamis_query all = *a->q;
     struct asking b = *a;
+    size_t n_loose = a->snapshot->n_loose;
     all.targets = NULL; /* numbers */
     b.q = &all;
     b.reasons = NULL;
@@ -57,7 +61,10 @@ static void ask_page(const struct asking *a, struct page *p)
     b.rows = p->rows;
     p->n_keys = b.n;
     memset(p->rows, 0, (p->turned ? WORD : b.n) * p->n_words * sizeof *p->rows);
-    ask_numbers(&b, 0, p->first, p->n);
+    if (p->listed)
+        ask_columns(&b, n_loose, n_loose, p->n - n_loose);
+    else
+        ask_numbers(&b, 0, p->first, p->n);
     p->doubtful = p->bare ? b.damaged : 0;
     memcpy(p->any, p->rows, p->n_words * sizeof *p->any);
     for (size_t k = 0; k < b.n; k++) {
@@ -65,6 +72,8 @@ static void ask_page(const struct asking *a, struct page *p)
         for (size_t i = 0; asks_any(a) && i < p->n_words; i++)
             p->any[i] &= p->rows[k * p->n_words + i];
     }
+    for (size_t i = 0; p->listed && i < n_loose; i += WORD)
+        p->any[i / WORD] |= first_bits(n_loose - i);
 }
 
 static void turn_rows(const struct kernel *kernel, const struct page *p)
@@ -121,6 +130,11 @@ static void look_for_any(struct asking *a, const struct page *p, size_t at, size
 {
     uint32_t place[WORD];
     uint64_t here = find_targets(a, p, at, n, place);
+    for (uint64_t m = p->listed ? here : 0; m; m &= m - 1) {
+        uint32_t number = place[__builtin_ctzll(m)];
+        if (number < a->snapshot->n_loose)
+            p->listed[number / WORD] |= UINT64_C(1) << number % WORD;
+    }
     for (uint64_t m = here & ~look_up(p->any, place, n); m; m &= m - 1) {
         uint32_t number = place[__builtin_ctzll(m)];
         uint64_t keys = first_bits(p->n_keys) << p->from & ~a->some;
@@ -194,6 +208,18 @@ static void look_up_all(struct asking *a, struct page *p, size_t at, size_t n)
     }
 }
 
+/* The loose ones among all targets, if these are not told yet. */
+static void ask_listed(struct asking *a, const uint64_t *listed)
+{
+    struct tamis_query all = *a->q;
+    struct asking b = *a;
+    all.targets = NULL; /* numbers */
+    b.q = &all;
+    b.listed = listed;
+    ask_numbers(&b, 0, 0, a->snapshot->n_loose);
+    a->some = b.some;
+}
+
 /* ---- which numbers are asked ---- */
 
 /* Their numbers lie in *first .. *end - 1. Returns how many they are. */
@@ -221,7 +247,7 @@ static size_t lines_of_numbers(const struct shared_files *p, size_t begin, size_
            stripes_before(p, begin) + 1;
 }
 
-/* Are at least half of the loose segments among n targets, and all of them ready? Then
+/* Are all loose segments ready, and half of them listed, or is that little to ask? Then
  * all are asked sooner, as they follow each other. */
 static bool lists_loose(const struct asking *a, size_t at, size_t n)
 {
@@ -232,6 +258,8 @@ static bool lists_loose(const struct asking *a, size_t at, size_t n)
         return false;
     for (size_t i = 0; i < s->n_loose; i += WORD)
         ready &= planes_are_ready(&s->planes, i, epoch) | ~first_bits(s->n_loose - i);
+    if (s->n_loose <= n / 16 || n + s->n_loose / 2 >= s->n) /* columns leave so many */
+        return ready == UINT64_MAX;
     for (size_t i = 0; i < n && ready == UINT64_MAX; i++)
         n_listed += plain_between(s, &a->q->targets[at + i], 0, s->n_loose);
     return 2 * n_listed >= s->n_loose;
@@ -284,11 +312,11 @@ static size_t choose_room(const struct asking *a, struct page *p, size_t n)
     size_t most = n < MANY_TARGETS ? ROOM_WORDS : MOST_WORDS;
     p->n_words = (((p->n - 1) / LINE_COLUMNS + 1) | 1) * WORDS_PER_BLOCK;
     p->turned = a->n > FEW_KEYS && a->rows && n * a->n >= p->n + A_TURN &&
-                (1 + WORD) * p->n_words <= most;
+                (2 + WORD) * p->n_words <= most;
     p->max_keys = p->turned ? WORD : a->n;
-    if ((1 + p->max_keys) * p->n_words > most)
-        p->max_keys = most / p->n_words > 1 ? most / p->n_words - 1 : 1;
-    return (1 + p->max_keys) * p->n_words;
+    if ((2 + p->max_keys) * p->n_words > most)
+        p->max_keys = most / p->n_words > 2 ? most / p->n_words - 2 : 1;
+    return (2 + p->max_keys) * p->n_words;
 }
 
 bool look_up_targets(struct asking *a, size_t at, size_t n)
@@ -312,11 +340,15 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
     if (n_words > ROOM_WORDS && !(room = take_room(s, WORDS_PER_BLOCK + n_words)))
         return false;
     p.any = room ? room + WORDS_PER_BLOCK : stack;
-    p.rows = p.any + p.n_words;
+    p.rows = p.any + 2 * p.n_words;
+    if (loose && asks_any(a))
+        p.listed = memset(p.any + p.n_words, 0, p.n_words * sizeof *p.any);
     for (; p.from < a->n && !is_told(a); p.from += p.n_keys) {
         ask_page(a, &p);
         look_up_all(a, &p, at, n);
     }
+    if (p.listed && !is_told(a))
+        ask_listed(a, p.listed);
     give_room(s, room);
     return true;
 }

@@ -194,8 +194,11 @@ void ask_dense(struct asking *a, size_t at, size_t n, size_t first)
     t.range_last = p->last + first;
     t.ranges = t.asked;
     t.ready = t.filled = planes_are_ready(p, first, t.epoch) & t.asked;
+    if (a->listed)
+        t.asked &= a->listed[first / WORD];
     if (t.ready == UINT64_MAX && first + 2 * WORD <= a->snapshot->n_loose &&
         planes_are_ready(p, first + WORD, t.epoch) == UINT64_MAX)
         t.how |= TILE_NEXT;
-    ask_tile(a, &t);
+    if (t.asked)
+        ask_tile(a, &t);
 }
