@@ -1,9 +1,9 @@
 /* One query in all of its shapes: ways to ask the same keys of the same segments, each
  * beside the best of them, and beside bare loads of the lines that hold the answers. A
  * way may cost 1.5 times as much, 25 ns a key more, and 150 ns more for each candidate.
- * A list may also cost what it takes to read it once for 64 keys: no other way reads
- * one, and nobody can look at its targets for less. A hit of the bits that
- * only a range excludes is a candidate, too, beside bare loads: these read no range.
+ * Beside a list stands the other way and a bare pass over the list for each 64 keys:
+ * no other way reads one. A hit of the bits that only a range excludes is a candidate,
+ * too, beside bare loads: these read no range.
  *
  * All segments have the same 16 keys, and each its own. Their key ranges end alike, and
  * begin anywhere in the lower half of all keys. */
@@ -200,12 +200,11 @@ static double judge_group(const struct group *g, bool loads, struct pair *worst)
             best = i;
     for (size_t i = 0; i < N_WAYS; i++) {
         bool list = !ways[i].one && !ways[i].all;
-        double limit = 1.5 * g->ns[best] + 25,
-               told = 150 * (loads           ? g->of_bits
-                             : ways[i].found ? g->hits
-                                             : 0) +
-                      (list ? g->pass[ways[i].shuffled] : 0),
-               share = g->ns[i] / (limit + told);
+        double bare = g->ns[best] + (list ? g->pass[ways[i].shuffled] : 0),
+               told = loads           ? g->of_bits
+                      : ways[i].found ? g->hits
+                                      : 0,
+               share = g->ns[i] / (1.5 * bare + 25 + 150 * told);
         if (ways[i].loads || ways[i].filter || !(share > most))
             continue;
         most = share;
@@ -406,8 +405,9 @@ char *shapes_table;
 
 static const char heading[] =
     "\nOne query in all shapes: its worst way beside the best one, and beside bare\n"
-    "loads, in nanoseconds a key. A pair at its limit has 1: 1.5 times the other, and\n"
-    "25 ns a key and 150 ns a candidate more, and for a list a bare pass over it.\n"
+    "loads, in nanoseconds a key. A pair at its limit has 1: 1.5 times the other (for "
+    "a\n"
+    "list: and a bare pass over it), and 25 ns a key and 150 ns a candidate more.\n"
     "Bare loads read no range: beside them a hit that only a range excludes is a\n"
     "candidate, too.\n\n"
     "| Packed + loose | keys a call | worst way, best way | ratio | of the limit "
