@@ -1,6 +1,6 @@
 /* Queries: which way each goes, and the public call.
  *
- *     one key, one segment                ask_by_probe()
+ *     one key, one segment                ask_by_probes()
  *     one stripe is all there is, one key ask_row(): one row is all answers
  *     up to 64 segments that are ready    ask_some_cells(): bits, ranges of hits
  *     numbers that follow each other      ask_numbers()
@@ -358,6 +358,30 @@ static inline bool lists_all(const struct tamis_snapshot *s,
            s->planes.kernel->run_of_targets(t, n) == n;
 }
 
+/* At most 64 keys, one segment. */
+static inline __attribute__((always_inline)) uint64_t
+ask_by_probes(struct tamis_snapshot *s, const struct tamis_query *q, size_t n_keys)
+{
+    uint64_t absent = 0;
+    /* For a caller that jumps out of a probe. */
+    for (size_t i = 0; q->absent && i < n_keys; i++)
+        q->absent[i] = 0;
+    if (q->absent_from_all)
+        *q->absent_from_all = 0;
+    for (size_t i = 0; i < n_keys; i++) {
+        const struct tamis_key key =
+            q->keys ? q->keys[i]
+                    : (struct tamis_key){.tag = q->tag, .hash = q->hashes[i]};
+        uint64_t is = tamis_snapshot_probe(s, q->targets, &key, NULL) == TAMIS_ABSENT;
+        absent |= is << i;
+        if (q->absent)
+            q->absent[i] = is;
+    }
+    if (q->absent_from_all)
+        *q->absent_from_all = absent;
+    return absent;
+}
+
 /* Which of at most 64 keys are absent from all? If somebody asks for reasons: of
  * one key. */
 static uint64_t ask_keys(struct tamis_snapshot *s, const struct tamis_query *q,
@@ -367,6 +391,8 @@ static uint64_t ask_keys(struct tamis_snapshot *s, const struct tamis_query *q,
     struct tamis_key room[WORD];
     uint64_t absent;
     bool all = lists_all(s, q);
+    if (q->targets && n == 1 && q->targets->ordinal > s->n_loose && !q->reasons)
+        return ask_by_probes(s, q, q->n_keys); /* less than whole rows */
     for (size_t i = 0; q->hashes && i < q->n_keys; i++)
         room[i] = (struct tamis_key){.tag = q->tag, .hash = q->hashes[i]};
     if (all || q->hashes) {
@@ -457,18 +483,6 @@ static inline bool is_probe(const struct tamis_snapshot *s, const struct tamis_q
            !q->candidates && !q->n_candidates;
 }
 
-static size_t ask_by_probe(struct tamis_snapshot *s, const struct tamis_query *q)
-{
-    const struct tamis_key key =
-        q->keys ? *q->keys : (struct tamis_key){.tag = q->tag, .hash = *q->hashes};
-    uint64_t ignored, *to[] = {q->absent ? q->absent : &ignored,
-                               q->absent_from_all ? q->absent_from_all : &ignored};
-    *to[0] = *to[1] = 0; /* for a caller that jumps out of the probe */
-    uint64_t absent = tamis_snapshot_probe(s, q->targets, &key, NULL) == TAMIS_ABSENT;
-    *to[0] = *to[1] = absent;
-    return absent;
-}
-
 size_t tamis_snapshot_query(struct tamis_snapshot *s, const struct tamis_query *q,
                             struct tamis_diag *diag)
 {
@@ -476,7 +490,7 @@ size_t tamis_snapshot_query(struct tamis_snapshot *s, const struct tamis_query *
     if (RARELY(diag))
         diag_clear(diag);
     if (is_probe(s, q))
-        return ask_by_probe(s, q);
+        return ask_by_probes(s, q, 1);
     /* The way of nearly all: up to 64 keys, and a row of bits for each; or one key. */
     if (RARELY(!s || !q) || q->size != sizeof *q || q->n_keys - 1 >= WORD ||
         !q->keys == !q->hashes || (q->candidates && !q->n_candidates) ||
