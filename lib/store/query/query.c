@@ -1,6 +1,6 @@
 /* Queries: which way each goes, and the public call.
  *
- *     one key, one segment                ask_by_probes()
+ *     one key, one segment; one column    ask_by_probes()
  *     one stripe is all there is, one key ask_row(): one row is all answers
  *     up to 64 segments that are ready    ask_some_cells(): bits, ranges of hits
  *     numbers that follow each other      ask_numbers()
