@@ -14,6 +14,7 @@ enum {
     KEY_BYTES = 16,
     MOST_KEYS = 1024, /* of a call */
     AT_ONCE = 256,    /* keys of some calls */
+    LEAST_KEYS = 8,   /* of some calls: chance decides how soon one is told */
     /* In some calls, times the square of the rounds. */
     MOST_PAIRS = 1 << 11, /* of a key and a segment; */
     MOST_IN_ALL = 1 << 4, /* if each is a candidate */
@@ -432,6 +433,8 @@ static void measure_store(struct shapes *s, FILE *out, struct pair worst[2])
             s->n_calls = most / pairs_a_call;
             if (s->n_calls > AT_ONCE / s->n_keys)
                 s->n_calls = AT_ONCE / s->n_keys;
+            if (s->n_calls * s->n_keys < LEAST_KEYS && g.kind != IN_ALL)
+                s->n_calls = LEAST_KEYS / s->n_keys;
             s->n_calls += !s->n_calls;
             draw_segments(s);
             measure_group(s, &g, pairs);
