@@ -30,7 +30,8 @@ struct asking {
     uint64_t some;      /* those that a segment may have */
     uint64_t by_number; /* those whose candidates come in the order of numbers */
     const uint64_t *hash, *prefix;
-    const uint64_t *listed; /* loose numbers that count, a bit each; NULL: all */
+    const uint64_t
+        *listed; /* the loose numbers that are asked, a bit each; NULL: all */
 };
 
 static inline uint64_t first_bits(size_t n)
@@ -132,7 +133,7 @@ void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n);
 /* Asks n targets, at most 64, from this place on, but for some of them. */
 void ask_slice(struct asking *a, size_t at, size_t n, uint64_t but);
 /* The same of loose ones against which nothing speaks, and whose numbers follow each
- * other from `first` on. */
+ * other from `first` on, a multiple of 64 if some are listed. */
 void ask_dense(struct asking *a, size_t at, size_t n, size_t first);
 
 /* ==== stripes.c: segments that share files ==== */
@@ -181,9 +182,9 @@ static inline uint64_t look_up(const uint64_t *row, const uint32_t *place, size_
     return bits;
 }
 
-/* n targets from a place on, which lie anywhere: columns together, or loose ones where
- * there is no column, others as slices. False: nothing was asked, for each is better
- * asked by itself. */
+/* n targets from a place on, which lie anywhere: columns, loose ones, or both together,
+ * and others as slices. False: nothing was asked, for each is better asked by itself.
+ */
 bool look_up_targets(struct asking *a, size_t at, size_t n);
 
 /* ==== answers.c: answers are delivered and counted ==== */

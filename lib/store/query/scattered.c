@@ -1,6 +1,7 @@
 /* Targets in no order: all in stripes, all loose ones, or both are asked, into rows of
- * bits of their own, where each target then finds its bit. The rows of many keys are
- * turned first, so that one look at a target answers for all of them:
+ * bits of their own, where each target then finds its bit. (If nobody asks which may
+ * have a key, loose ones are marked in a row, and asked at the end.) The rows of many
+ * keys are turned first, so that one look at a target answers for all of them:
  *
  *     number          0 1 2 3 ...                 key     0 1 ...
  *     key 0 absent    0 0 1 0 ...     number 0            0 1 ...   <-- target 0
@@ -17,24 +18,22 @@
 
 enum {
     ROOM_WORDS = 1600,    /* for rows, on the stack, */
-    MOST_WORDS = 1 << 21, /* and elsewhere, but for one row */
+    MOST_WORDS = 1 << 21, /* and elsewhere, but for three rows */
     FEW_KEYS = 3,         /* are looked up one by one */
     MANY_TARGETS = 512,   /* are worth more room than is on the stack */
     A_TURN = 1024,        /* of them take as long as a square that is turned */
 };
 
 struct page {
-    size_t first, n;               /* the numbers that are asked, */
+    size_t first, n;               /* the numbers in rows, */
     size_t from, n_keys, max_keys; /* and the keys */
     size_t n_words; /* of a row, an odd number of lines: they shall not evict others */
     bool bare;      /* hits are not looked at: few of these numbers are asked for */
     bool turned;    /* word n / 64 of row n % 64 is number n's: a bit for each key */
     uint64_t doubtful; /* those whose hits a range may exclude, or a failed page made */
     uint64_t *rows;
-    uint64_t *any; /* a row: what is absent in all of these */
-    /* If nobody asks which: loose ones that are listed. They are asked at the end, and
-     * no more of them than it takes. */
-    uint64_t *listed;
+    uint64_t *any;    /* a row: what is absent in all of these */
+    uint64_t *listed; /* loose ones, if nobody asks which; NULL: they are in the rows */
 };
 
 /* ---- rows ---- */
@@ -42,11 +41,8 @@ struct page {
 /* Asks keys, as many as there is room for. */
 static void ask_page(const struct asking *a, struct page *p)
 {
-    struct tamis_query all = *a->q;
     struct asking b = *a;
     size_t n_loose = a->snapshot->n_loose;
-    all.targets = NULL; /* numbers */
-    b.q = &all;
     b.reasons = NULL;
     b.each_hit = false;
     b.bare = p->bare;
@@ -66,7 +62,8 @@ static void ask_page(const struct asking *a, struct page *p)
     else
         ask_numbers(&b, 0, p->first, p->n);
     p->doubtful = p->bare ? b.damaged : 0;
-    memcpy(p->any, p->rows, p->n_words * sizeof *p->any);
+    if (asks_any(a))
+        memset(p->any, 0xff, p->n_words * sizeof *p->any);
     for (size_t k = 0; k < b.n; k++) {
         p->doubtful |= (uint64_t)(p->bare && b.keys[k].bytes) << k;
         for (size_t i = 0; asks_any(a) && i < p->n_words; i++)
@@ -208,18 +205,6 @@ static void look_up_all(struct asking *a, struct page *p, size_t at, size_t n)
     }
 }
 
-/* The loose ones among all targets, if these are not told yet. */
-static void ask_listed(struct asking *a, const uint64_t *listed)
-{
-    struct tamis_query all = *a->q;
-    struct asking b = *a;
-    all.targets = NULL; /* numbers */
-    b.q = &all;
-    b.listed = listed;
-    ask_numbers(&b, 0, 0, a->snapshot->n_loose);
-    a->some = b.some;
-}
-
 /* ---- which numbers are asked ---- */
 
 /* Their numbers lie in *first .. *end - 1. Returns how many they are. */
@@ -247,8 +232,8 @@ static size_t lines_of_numbers(const struct shared_files *p, size_t begin, size_
            stripes_before(p, begin) + 1;
 }
 
-/* Are all loose segments ready, and half of them listed, or is that little to ask? Then
- * all are asked sooner, as they follow each other. */
+/* Are all loose segments ready, and are half of them listed, or do all take less time
+ * than to count these? Then they are asked sooner as they follow each other. */
 static bool lists_loose(const struct asking *a, size_t at, size_t n)
 {
     const struct tamis_snapshot *s = a->snapshot;
@@ -258,7 +243,7 @@ static bool lists_loose(const struct asking *a, size_t at, size_t n)
         return false;
     for (size_t i = 0; i < s->n_loose; i += WORD)
         ready &= planes_are_ready(&s->planes, i, epoch) | ~first_bits(s->n_loose - i);
-    if (s->n_loose <= n / 16 || n + s->n_loose / 2 >= s->n) /* columns leave so many */
+    if (asks_any(a) /* of those that are listed */ || 4 * s->n_loose * a->n <= n)
         return ready == UINT64_MAX;
     for (size_t i = 0; i < n && ready == UINT64_MAX; i++)
         n_listed += plain_between(s, &a->q->targets[at + i], 0, s->n_loose);
@@ -347,8 +332,9 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
         ask_page(a, &p);
         look_up_all(a, &p, at, n);
     }
-    if (p.listed && !is_told(a))
-        ask_listed(a, p.listed);
+    if ((a->listed = p.listed))
+        ask_numbers(a, 0, 0, s->n_loose);
+    a->listed = NULL;
     give_room(s, room);
     return true;
 }

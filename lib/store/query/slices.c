@@ -46,7 +46,7 @@ static void class_targets(struct slice *t, const struct asking *a)
 void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n)
 {
     t->at = t->first = at;
-    t->targets = a->q->targets ? a->q->targets + at : NULL;
+    t->targets = NULL; /* numbers */
     t->epoch = stage_epoch();
     t->n = n;
     t->asked = first_bits(n);
@@ -60,8 +60,11 @@ void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n)
 static struct tamis_target slice_target(const struct asking *a, const struct slice *t,
                                         size_t i)
 {
-    return t->targets ? t->targets[i]
-                      : tamis_snapshot_target(a->snapshot, t->first + i);
+    if (t->targets)
+        return t->targets[i];
+    struct tamis_target target = tamis_snapshot_target(a->snapshot, t->first + i);
+    target.refusal = a->q->targets ? 0 : target.refusal; /* ask_dense() */
+    return target;
 }
 
 /* ---- ranges ---- */
@@ -176,6 +179,7 @@ void ask_slice(struct asking *a, size_t at, size_t n, uint64_t but)
 {
     struct slice t;
     slice_begin(&t, a, at, n);
+    t.targets = a->q->targets ? a->q->targets + at : NULL;
     t.asked &= ~but;
     if (t.targets && a->plain)
         class_targets(&t, a);
@@ -193,10 +197,13 @@ void ask_dense(struct asking *a, size_t at, size_t n, size_t first)
     t.range_first = p->first + first;
     t.range_last = p->last + first;
     t.ranges = t.asked;
-    t.ready = t.filled = planes_are_ready(p, first, t.epoch) & t.asked;
+    t.filled = planes_are_ready(p, first, t.epoch) & t.asked;
     if (a->listed)
         t.asked &= a->listed[first / WORD];
-    if (t.ready == UINT64_MAX && first + 2 * WORD <= a->snapshot->n_loose &&
+    t.ready = t.filled & t.asked;
+    if (n_bits(t.ready) * 4 <= n) /* few are asked sooner apart */
+        t.filled = t.ready;
+    if (t.filled == UINT64_MAX && first + 2 * WORD <= a->snapshot->n_loose &&
         planes_are_ready(p, first + WORD, t.epoch) == UINT64_MAX)
         t.how |= TILE_NEXT;
     if (t.asked)
