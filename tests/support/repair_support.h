@@ -174,8 +174,7 @@ static UNUSED enum tamis_answer everywhere(struct tamis_store *s, uint64_t i)
 {
     SNAPSHOT snap = snapshot_of(s);
     struct tamis_key key = key_in(s, i);
-    enum tamis_answer a = ASK(snap, ALL, KEYS(&key, 1)) ? TAMIS_ABSENT : TAMIS_MAYBE;
-    return a;
+    return ASK(snap, ALL, KEYS(&key, 1)) ? TAMIS_ABSENT : TAMIS_MAYBE;
 }
 
 static UNUSED const char *aside_of(const char *store, const char *file)

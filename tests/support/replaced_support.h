@@ -45,12 +45,10 @@ static UNUSED int try_put(struct tamis_store *s, char who, int i,
 
 static UNUSED int count_segments(struct tamis_store *s)
 {
-    struct tamis_snapshot *snap;
+    SNAPSHOT snap;
     if (tamis_snapshot_current(s, &snap, NULL) != 0)
         return -1;
-    int n = (int)tamis_snapshot_info(snap).n_segments;
-    tamis_snapshot_release(snap);
-    return n;
+    return (int)tamis_snapshot_info(snap).n_segments;
 }
 
 struct order {

@@ -29,12 +29,10 @@ static UNUSED int create_store(const char *path, struct tamis_open_options *opt,
                                struct tamis_diag *diag)
 {
     struct tamis_open_options defaults = {.size = sizeof defaults};
-    struct tamis_store *s;
+    STORE s;
     opt = opt ? opt : &defaults;
     opt->create = TAMIS_CREATE_NEW;
-    int rc = tamis_store_open(path, opt, &s, diag);
-    tamis_store_close(s);
-    return rc;
+    return tamis_store_open(path, opt, &s, diag);
 }
 
 static UNUSED struct tamis_store *store_new(const char *name)
@@ -76,15 +74,13 @@ static UNUSED struct tamis_key key_in(const struct tamis_store *s, uint64_t i)
 static UNUSED int put_keys(struct tamis_edit *e, const char *name, uint64_t first,
                            uint64_t n, const struct tamis_segment_options *opt)
 {
-    struct tamis_builder *b;
+    BUILDER b;
     int rc = tamis_edit_builder(e, name, strlen(name), 0, opt, &b, NULL);
     if (rc)
         return rc;
     for (uint64_t i = first; i < first + n; i++)
         OK(tamis_builder_add_key(b, key_text(i), strlen(key_text(i))));
-    rc = tamis_edit_put(e, b, NULL, NULL);
-    tamis_builder_free(b);
-    return rc;
+    return tamis_edit_put(e, b, NULL, NULL);
 }
 
 static UNUSED struct tamis_edit *edit_new(struct tamis_store *s)

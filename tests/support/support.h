@@ -76,7 +76,7 @@ static UNUSED int compare_u64(const void *a, const void *b)
 
 static UNUSED uint8_t *file_read(const char *path, size_t *n)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    FD fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat st;
     assert_true(fd >= 0);
     OK(fstat(fd, &st));
@@ -84,54 +84,48 @@ static UNUSED uint8_t *file_read(const char *path, size_t *n)
     assert_non_null(bytes);
     *n = (size_t)st.st_size;
     IS(pread(fd, bytes, *n, 0), (ssize_t)*n);
-    close(fd);
     return bytes;
 }
 
 static UNUSED void file_write(const char *path, const void *bytes, size_t n)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    FD fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     assert_true(fd >= 0);
     IS(pwrite(fd, bytes, n, 0), (ssize_t)n);
-    close(fd);
 }
 
 /* Checks that a file has these bytes and no others. */
 static UNUSED void file_has(const char *path, const void *bytes, size_t n)
 {
     size_t n_now;
-    uint8_t *now = file_read(path, &n_now);
+    FREED uint8_t *now = file_read(path, &n_now);
     IS(n_now, n);
     assert_memory_equal(now, bytes, n);
-    free(now);
 }
 
 static UNUSED void file_poke(const char *path, uint64_t offset, const void *bytes,
                              size_t n)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    FD fd = open(path, O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     IS(pwrite(fd, bytes, n, (off_t)offset), (ssize_t)n);
-    close(fd);
 }
 
 /* Changes any byte: a fixed value would be no change once in 256 runs. */
 static UNUSED void flip(const char *path, uint64_t at)
 {
     uint8_t byte = 0;
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    FD fd = open(path, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0 && pread(fd, &byte, 1, (off_t)at) == 1);
     byte ^= 0x10;
     IS(pwrite(fd, &byte, 1, (off_t)at), 1);
-    close(fd);
 }
 
 static UNUSED void file_copy(const char *from, const char *to)
 {
     size_t n;
-    uint8_t *bytes = file_read(from, &n);
+    FREED uint8_t *bytes = file_read(from, &n);
     file_write(to, bytes, n);
-    free(bytes);
 }
 
 static UNUSED int exists(const char *path)
@@ -213,13 +207,12 @@ static UNUSED void add_hashes(struct tamis_writer *w, const uint64_t *hashes, si
 static UNUSED struct commit commit_of(const char *path)
 {
     size_t n;
-    uint8_t *header = file_read(path, &n);
+    FREED uint8_t *header = file_read(path, &n);
     struct identity id;
     struct commit c;
     struct slot_health health;
     IS(identity_decode(header, n, &id).code, VERDICT_OK);
     IS(commit_choose_slot(header, &id, n, &c, &health).code, VERDICT_OK);
-    free(header);
     return c;
 }
 
@@ -427,7 +420,7 @@ static UNUSED void fail_never(void)
 static UNUSED void reseal_file(const char *name)
 {
     size_t n_bytes;
-    uint8_t *b = file_read(path_of(name), &n_bytes);
+    FREED uint8_t *b = file_read(path_of(name), &n_bytes);
     struct identity id;
     struct commit c;
     IS(identity_decode(b, n_bytes, &id).code, VERDICT_OK);
@@ -450,7 +443,6 @@ static UNUSED void reseal_file(const char *name)
     c.table_digest = 0;
     commit_encode(&c, SLOT_BIRTH, b + IDENTITY_BYTES);
     file_write(path_of(name), b, n_bytes);
-    free(b);
 }
 
 #include <dirent.h>

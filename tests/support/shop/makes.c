@@ -572,13 +572,12 @@ MUST(growing_file)
 HARM(stranger)
 {
     char to[1200];
-    struct tamis_store *t = exists(path_of("t")) ? store_open("t") : store_new("t");
+    STORE t = exists(path_of("t")) ? store_open("t") : store_new("t");
     put_segment(t, name_at(s, 1), number_at(s, 2), number_at(s, 3));
     const char *theirs = file_of(t, "t", s->word[1]);
     snprintf(to, sizeof to, "%s/filters%s", path_of(shop.dir), strrchr(theirs, '/'));
     file_copy(theirs, to);
     call_file("stranger", to);
-    tamis_store_close(t);
 }
 
 /* Reads of FILE fail; of no file, without one. */

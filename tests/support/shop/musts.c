@@ -402,11 +402,8 @@ CHANGE(only)
             (struct tamis_identity){name, (size_t)(end - name), *end ? end + 1 : NULL,
                                     strlen(end + (*end != 0)), NULL};
     }
-    struct tamis_snapshot *snap =
-        shop.held ? snapshot_hold(shop.held) : snapshot_of(opened());
-    int rc = tamis_edit_reconcile(e, snap, files, n, &opt, &shop.diag);
-    tamis_snapshot_release(snap);
-    return rc;
+    SNAPSHOT snap = shop.held ? snapshot_hold(shop.held) : snapshot_of(opened());
+    return tamis_edit_reconcile(e, snap, files, n, &opt, &shop.diag);
 }
 
 /* new 0|1...: which of its files the last `only` has registered. */

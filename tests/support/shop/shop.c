@@ -79,7 +79,7 @@ void call_file(const char *name, const char *path)
 
 void know_files(void)
 {
-    struct tamis_snapshot *snap;
+    SNAPSHOT snap;
     char name[80], path[700], file[FILTER_NAME_BYTES];
     if (tamis_snapshot_current(shop.store, &snap, NULL) != 0)
         return;
@@ -99,7 +99,6 @@ void know_files(void)
         strcat(name, ".list");
         call_file(name, path);
     }
-    tamis_snapshot_release(snap);
 }
 
 void closed(void)

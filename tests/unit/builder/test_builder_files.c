@@ -181,18 +181,16 @@ static void expect_untouched(int fd, const uint8_t *junk, size_t from, size_t to
 static void embed(uint64_t offset, double error, size_t n_keys)
 {
     enum { N_BYTES = 16 << 20 };
-    struct tamis_builder *b = builder_of(error, n_keys);
-    struct tamis_filter *f;
+    BUILDER b = builder_of(error, n_keys);
+    FILTER f;
     struct tamis_plan plan;
     uint64_t n_bytes;
-    uint8_t *junk;
+    FREED uint8_t *junk;
     int fd = engine_file(N_BYTES, &junk);
     OK(tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = offset), &n_bytes, NULL));
-    tamis_builder_free(b);
     assert_true(n_bytes % PAGE_BYTES == 0 && offset + n_bytes < N_BYTES);
     expect_untouched(fd, junk, 0, offset);
     expect_untouched(fd, junk, offset + n_bytes, N_BYTES);
-    free(junk);
     OK(tamis_filter_open(NULL, INSIDE(.fd = fd, .offset = offset, .n_bytes = n_bytes),
                          &f, NULL));
     close(fd); /* it is not needed any more */
@@ -205,7 +203,6 @@ static void embed(uint64_t offset, double error, size_t n_keys)
     assert_true(count_absent(f, keys + n_keys, 50000) >
                 (size_t)(50000 * (1 - 1.2 * error)));
     IS(verified(f).n_pages, (stage.bits_bytes + PAGE_BYTES - 1) / PAGE_BYTES);
-    tamis_filter_close(f);
 }
 
 /* Bits go out in pieces that end at multiples of 2 MiB of the file, but for the last
@@ -224,13 +221,13 @@ TEST(test_large_pieces_fill_huge_pages)
 {
     static const uint64_t offsets[] = {0, 4096, HUGE_BYTES - 4096, HUGE_BYTES};
     for (size_t i = 0; i < N_OF(offsets); i++) {
-        struct tamis_builder *b = builder_of(1e-8, 0);
+        BUILDER b = builder_of(1e-8, 0);
         uint64_t n_bytes;
         for (size_t k = 0; k < 2100 * 1000; k++) {
             uint64_t hash = random_u64();
             OK(tamis_builder_add_hashes(b, domain.tag, &hash, 1));
         }
-        int fd = open(path_of("pieces"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        FD fd = open(path_of("pieces"), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         n_aligned = n_others = 0;
         io_calls.pwrite = see_pwrite;
         int rc = tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = offsets[i]),
@@ -240,8 +237,6 @@ TEST(test_large_pieces_fill_huge_pages)
         assert_true(n_bytes > 8 << 20);
         assert_true(n_aligned >= 2);
         assert_true(n_others <= 3); /* the rest of the bits, digests, header */
-        tamis_builder_free(b);
-        close(fd);
     }
 }
 
@@ -262,9 +257,9 @@ TEST(test_inside_at_odd_places)
         1, 512, 2048, 4095, 4097, UINT64_MAX, UINT64_MAX - 4095};
     BUILDER b = builder_of(0.01, 1000);
     struct tamis_filter *f;
-    uint8_t *junk;
+    FREED uint8_t *junk;
     uint64_t n_bytes;
-    int fd = engine_file(1 << 20, &junk);
+    FD fd = engine_file(1 << 20, &junk);
     for (size_t i = 0; i < N_OF(bad); i++) {
         n_bytes = 1;
         IS(tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = bad[i]), &n_bytes,
@@ -277,7 +272,6 @@ TEST(test_inside_at_odd_places)
                             &n_bytes, NULL),
        EFBIG);
     expect_untouched(fd, junk, 0, 1 << 20);
-    free(junk);
     /* At the end of the file, which grows. */
     OK(tamis_builder_finish(b, NULL, INTO(.fd = fd, .offset = 1 << 20), &n_bytes,
                             NULL));
@@ -288,7 +282,6 @@ TEST(test_inside_at_odd_places)
                          INSIDE(.fd = fd, .offset = 1 << 20, .n_bytes = n_bytes - 4096),
                          &f, NULL),
        TAMIS_ERR_DAMAGED); /* a limit that cuts it off */
-    close(fd);
 }
 
 RUN_TESTS(set_up, test_dir_remove)

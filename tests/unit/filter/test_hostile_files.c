@@ -146,7 +146,7 @@ static size_t ask_for_long(void *(*change)(void *), struct race *r,
         struct tamis_filter_options opt = {
             .size = sizeof opt,
             .check = least == TAMIS_CHECK_STRICT ? least : modes[i % 3]};
-        struct tamis_filter *f;
+        FILTER f;
         if (tamis_filter_open(path, &opt, &f, NULL) != 0)
             continue;
         n_opened++;
@@ -154,7 +154,6 @@ static size_t ask_for_long(void *(*change)(void *), struct race *r,
             size_t first = (size_t)i * ASKED % (N_KEYS - ASKED);
             IS(count_absent(f, keys + first, ASKED), 0);
         }
-        tamis_filter_close(f);
     }
     atomic_store(&r->stop, true);
     OK(pthread_join(thread, NULL));

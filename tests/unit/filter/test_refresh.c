@@ -130,7 +130,7 @@ TEST_WITH_PATH(test_a_watermark_that_is_taken_back)
 {
     enum { MARK = 9 };
     make(path, 100);
-    struct tamis_writer *w = open_writer(path);
+    WRITER w = open_writer(path);
     add_hashes(w, keys + 100, 100);
     OK(tamis_writer_commit(w, MARK - 4, NULL));
     size_t n;
@@ -154,7 +154,6 @@ TEST_WITH_PATH(test_a_watermark_that_is_taken_back)
     OK(tamis_writer_commit(w, MARK, NULL));
     IS(why_of(f, absent), TAMIS_NO_REASON);
     IS(count_absent(f, keys, 300), 0);
-    OK(tamis_writer_close(w, NULL));
 }
 
 /* The number of a table is no proof that it is the same: one that never became durable

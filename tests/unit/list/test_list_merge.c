@@ -175,7 +175,7 @@ TEST_WITH(repeatable, faults_off, test_same_filter)
 {
     static const double errors[] = {0.01, 0.001, 1e-6};
     make_list("whole", keys, 300000);
-    struct tamis_filter *list = open_filter(path_of("whole"));
+    FILTER list = open_filter(path_of("whole"));
     for (size_t i = 0; i < N_OF(errors); i++) {
         struct tamis_builder *b = new_builder(errors[i], i ? 1 << 20 : 0);
         OK(builder_add_list(b, list, NULL));
@@ -184,7 +184,6 @@ TEST_WITH(repeatable, faults_off, test_same_filter)
         finish(builder_of(errors[i], 300000), path_of("hashed"));
         assert_same_file(path_of("listed"), path_of("hashed"));
     }
-    tamis_filter_close(list);
 }
 
 TEST_WITH_FAULTS(test_not_from_these)

@@ -308,12 +308,11 @@ static void strangers_are_not(struct tamis_filter *f)
 static uint32_t levels_of(const struct tamis_stage_info *table, const char *name)
 {
     size_t n;
-    uint8_t *file = file_read(path_of(name), &n);
+    FREED uint8_t *file = file_read(path_of(name), &n);
     uint64_t pages = table->bits_bytes / PAGE_BYTES;
     struct index_page p;
     IS(index_open(file + table->offset + (pages - 1) * PAGE_BYTES, pages - 1, &p).code,
        VERDICT_OK);
-    free(file);
     return p.level;
 }
 
@@ -560,13 +559,13 @@ static const uint8_t *rows_of(const uint8_t *file, const struct commit *c)
 static size_t check_golden(const char *name, bool rotten, size_t *n_columns)
 {
     char path[1000];
-    struct tamis_filter *f;
+    FILTER f;
     struct tamis_diag diag;
     struct identity id;
     struct commit c;
     size_t n_bytes, n_absent = 0;
     snprintf(path, sizeof path, "%s%s", GOLDEN, name);
-    uint8_t *file = file_read(path, &n_bytes);
+    FREED uint8_t *file = file_read(path, &n_bytes);
     IS(identity_decode(file, n_bytes, &id).code, VERDICT_OK);
     IS(commit_decode(file + IDENTITY_BYTES, SLOT_BIRTH, &id, n_bytes, &c).code,
        VERDICT_OK);
@@ -597,8 +596,6 @@ static size_t check_golden(const char *name, bool rotten, size_t *n_columns)
     }
     assert_false(list.malformed);
     fclose(list.in);
-    tamis_filter_close(f);
-    free(file);
     return n_absent;
 }
 

@@ -22,7 +22,7 @@ static void set_source(size_t i, struct geometry g, uint64_t keys, bool from_key
 /* Returns how many bytes the rows take, and checks the plan. */
 static uint64_t check_plan(size_t n, struct pack_plan *p)
 {
-    uint8_t *seen = calloc(n, 1);
+    FREED uint8_t *seen = calloc(n, 1);
     uint64_t at = 0, n_bytes, n_left = 0;
     uint32_t column = 0;
     IS(bands_choose(sources, n, p), 0);
@@ -55,7 +55,6 @@ static uint64_t check_plan(size_t n, struct pack_plan *p)
         at += n_bytes;
         column += b->n_columns;
     }
-    free(seen);
     assert_true(p->rows_bytes >= at && p->rows_bytes - at < PAGE_BYTES);
     return at;
 }

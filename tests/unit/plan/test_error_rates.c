@@ -42,7 +42,7 @@ static double measure(const struct setting *s, uint64_t enough, uint64_t *hits,
     *predicted = tamis_plan_error(g.lanes, g.words, g.n_blocks, s->n_keys);
     uint64_t n_stages = 4 + 400000 / s->n_keys;
     uint64_t probes = (uint64_t)((double)enough / *predicted / (double)n_stages) + 1;
-    uint8_t *array = aligned_alloc(BLOCK_BYTES, n_bytes);
+    FREED uint8_t *array = aligned_alloc(BLOCK_BYTES, n_bytes);
     assert_non_null(array);
     for (*hits = 0; *hits < enough; n_probes += probes) {
         memset(array, 0, n_bytes);
@@ -55,7 +55,6 @@ static double measure(const struct setting *s, uint64_t enough, uint64_t *hits,
         }
         *hits += count_hits(&g, array, probes);
     }
-    free(array);
     return (double)*hits / (double)n_probes / *predicted;
 }
 

@@ -33,14 +33,13 @@ static size_t absent_in_batch(struct tamis_filter *f, const uint64_t *hashes, si
 /* Returns what part of the other keys is in. */
 static double error_of(const char *path, size_t n)
 {
-    struct tamis_filter *f = open_filter(path);
+    FILTER f = open_filter(path);
     size_t n_absent = absent_in_batch(f, others, N_OTHERS);
     IS(count_absent(f, keys, n), 0); /* one by one */
     IS(count_absent(f, others, N_OTHERS), n_absent);
     IS(absent_in_batch(f, keys, n), 0);
     IS(absent_in_batch(f, others, N_OTHERS), n_absent);
     IS(absent_in_batch(f, others, 7), count_absent(f, others, 7));
-    tamis_filter_close(f);
     return 1 - (double)n_absent / N_OTHERS;
 }
 

@@ -2,6 +2,7 @@
  * exactly as when they were made. Worked on as a copy, since LMDB writes a lock file
  * beside the catalog. */
 #include "tests/support/support.h"
+#include "tests/support/unit/stores.h"
 #include "tests/golden/answers.h"
 
 #define GOLDEN TAMIS_SOURCE_DIR "/tests/golden/"
@@ -23,8 +24,8 @@ static struct tamis_store *open_copy(const char *name)
 static size_t check_answers(const char *name, size_t *n_absent)
 {
     char path[1000];
-    struct tamis_store *store = open_copy(name);
-    struct tamis_snapshot *now;
+    STORE store = open_copy(name);
+    SNAPSHOT now;
     struct tamis_domain domain = tamis_store_domain(store);
     snprintf(path, sizeof path, "%s%s.answers", GOLDEN, name);
     struct answers list = {.in = fopen(path, "r")};
@@ -46,8 +47,6 @@ static size_t check_answers(const char *name, size_t *n_absent)
     }
     assert_false(list.malformed);
     fclose(list.in);
-    tamis_snapshot_release(now);
-    tamis_store_close(store);
     return n;
 }
 
@@ -62,9 +61,9 @@ TEST(test_answers)
 
 TEST(test_records)
 {
-    struct tamis_store *store;
+    STORE store;
     struct tamis_store_info info;
-    struct tamis_snapshot *now;
+    SNAPSHOT now;
     struct tamis_segment_info s;
     OK(tamis_store_open(path_of("store"), NULL, &store, NULL));
     OK(tamis_store_info(store, &info, NULL));
@@ -80,8 +79,6 @@ TEST(test_records)
     assert_memory_equal(s.binding, "B1", 2);
     assert_memory_equal(s.first_key, "key-0\xc3\xa9", 7);
     assert_memory_equal(s.last_key, "key-9\xc3\xa9", 7);
-    tamis_snapshot_release(now);
-    tamis_store_close(store);
 }
 
 RUN_TESTS(test_dir_create, test_dir_remove)

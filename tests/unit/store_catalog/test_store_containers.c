@@ -65,7 +65,7 @@ static int ended(struct one *one)
 
 static int builds(struct one *one)
 {
-    struct tamis_store *s = NULL;
+    STORE s = NULL;
     says(one, tamis_store_open(path_of("s"), NULL, &s, NULL) == 0 ? 'o' : 'x');
     if (hears(one->told[0]) != 'g')
         return 6;
@@ -74,7 +74,6 @@ static int builds(struct one *one)
     if (hears(one->told[0]) != 'g')
         return 7;
     bool both = reason_of(s, "a", 5) == TAMIS_HIT && reason_of(s, "b", 5) == TAMIS_HIT;
-    tamis_store_close(s);
     return both ? 0 : 8;
 }
 
@@ -110,12 +109,10 @@ static int hold(struct catalog_txn *t, void *ctx)
 
 static int commits(struct one *one)
 {
-    struct tamis_store *s;
+    STORE s;
     if (tamis_store_open(path_of("s"), NULL, &s, NULL))
         return 6;
-    int rc = catalog_write(s->catalog, NULL, 0, hold, one, NULL, NULL);
-    tamis_store_close(s);
-    return rc ? 7 : 0;
+    return catalog_write(s->catalog, NULL, 0, hold, one, NULL, NULL) ? 7 : 0;
 }
 
 static int tells_once(void *ctx, uint64_t waited_ms, const struct tamis_diag *whom)

@@ -93,10 +93,8 @@ static int run_order(void *ctx)
     for (int i = 0; i < 2; i++)
         if (two[i].store)
             two[i].close(two[i].store);
-    struct tamis_store *s = store_open("s");
-    struct tamis_store_info info = store_info(s);
-    IS(info.n_segments, n_done);
-    tamis_store_close(s);
+    STORE s = store_open("s");
+    IS(store_info(s).n_segments, n_done);
     return n_refused != 0;
 }
 

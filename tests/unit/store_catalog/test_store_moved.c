@@ -117,7 +117,7 @@ TEST(a_pack_that_cannot_be_opened)
 {
     struct rlimit limit, none = {0};
     struct tamis_snapshot *snap[3];
-    struct tamis_store *s = store_new("p");
+    STORE s = store_new("p");
     put_segment(s, "a", 0, 10);
     pack_all(s);
     tamis_store_close(s);
@@ -136,7 +136,6 @@ TEST(a_pack_that_cannot_be_opened)
     IS(reason_of(s, "a", 5), TAMIS_HIT);
     for (size_t i = 0; i < 3; i++)
         tamis_snapshot_release(snap[i]);
-    tamis_store_close(s);
 }
 
 int main(void)

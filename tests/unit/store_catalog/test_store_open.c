@@ -106,7 +106,7 @@ TEST_IN_DIR(who_waits_as_well_is_not_in_the_way)
 
 TEST_IN_DIR(info_says_what_create_was_told)
 {
-    struct tamis_store *s = store_new("s");
+    STORE s = store_new("s");
     struct tamis_store_info info = store_info(s);
     IS(info.domain.seed, 42);
     IS(info.growth.first_capacity, 100);
@@ -115,7 +115,6 @@ TEST_IN_DIR(info_says_what_create_was_told)
     assert_true(info.complete && !info.read_only && info.created > 0);
     assert_true(info.catalog_bytes >= 8192);
     assert_false(all_zero(info.uuid, sizeof info.uuid));
-    tamis_store_close(s);
     tamis_store_close(NULL);
 }
 

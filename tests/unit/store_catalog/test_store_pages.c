@@ -68,7 +68,7 @@ TEST_OF_SCENES(pages_that_lead_back_end)
     size_t n;
     scene("pages");
     steps(A_AND_B "close");
-    uint8_t *bytes = file_read(path_at("catalog"), &n);
+    FREED uint8_t *bytes = file_read(path_at("catalog"), &n);
     uint64_t root = 2, last = 1000000;
     uint16_t branch = 1, lower = 16 + 2 * 1900, at = 4080;
     assert_true(n >= 3 * 4096);
@@ -89,7 +89,6 @@ TEST_OF_SCENES(pages_that_lead_back_end)
         memcpy(page + i, &at, 2);
     memcpy(page + at, &root, 2); /* a node: the child's number first */
     file_write(path_at("catalog"), bytes, n);
-    free(bytes);
     alarm(60);
     steps("fails DAMAGED open; told cut short; told_file /s");
     alarm(0);
@@ -131,7 +130,7 @@ TEST_OF_SCENES(a_flipped_bit_loses_no_key)
     char filter[900];
     snprintf(filter, sizeof filter, "%s", file_of(s, "s", "a"));
     closed();
-    uint8_t *bytes = file_read(path_at("catalog"), &n);
+    FREED uint8_t *bytes = file_read(path_at("catalog"), &n);
     for (size_t i = 0; i < n; i++) {
         if (i % 4096 >= 24 && !bytes[i])
             continue;
@@ -142,7 +141,6 @@ TEST_OF_SCENES(a_flipped_bit_loses_no_key)
         n_seen += !check_flipped(filter);
         n_flipped++;
     }
-    free(bytes);
     assert_true(n_flipped > 300);
     assert_true(n_seen > n_flipped / 8);
 }
@@ -163,7 +161,7 @@ TEST_OF_SCENES(every_leaf_is_checked)
     }
     OK(tamis_edit_commit(e, NULL));
     closed();
-    uint8_t *bytes = file_read(path_at("catalog"), &n);
+    FREED uint8_t *bytes = file_read(path_at("catalog"), &n);
     for (uint8_t *page = bytes + 2 * 4096; page < bytes + n; page += 4096) {
         uint16_t node;
         memcpy(&node, page + 16, 2);
@@ -177,7 +175,6 @@ TEST_OF_SCENES(every_leaf_is_checked)
     }
     file_write(path_at("catalog"), bytes, n);
     steps("open");
-    free(bytes);
     assert_true(n_leaves > 40);
 }
 

@@ -209,12 +209,11 @@ static int goes_on_hurt(void *ctx)
 {
     const struct hurt *h = ctx;
     struct tamis_diag diag = {0};
-    struct tamis_store *s = store_open("s");
+    STORE s = store_open("s");
     alarm(60);
     OK(hurt_lock(ctx));
     bool number = h->how && h->at / 8 == offsetof(struct lmdb_lock, txn) / 8;
     int listed = count_segments(s), rc = try_put(s, 'a', 9, &diag);
-    tamis_store_close(s);
     if (listed != h->n_segments && !(listed == -1 && number))
         return 1;
     return rc && rc != TAMIS_ERR_REPLACED &&

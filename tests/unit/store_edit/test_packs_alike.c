@@ -111,13 +111,12 @@ static void do_edit(void)
 static void write_side(struct side *s, size_t i, size_t first, size_t n_keys, bool seal)
 {
     const char *name = label(i);
-    struct tamis_writer *writer = writer_of(s->store, name);
+    WRITER writer = writer_of(s->store, name);
     for (size_t id = first; id < first + n_keys; id++)
         OK(tamis_writer_add_key(writer, w.keys[id].bytes, w.keys[id].n_bytes));
     OK(tamis_writer_commit(writer, writer->watermark + 1, NULL));
     if (seal)
         OK(tamis_writer_seal(writer, writer->watermark, NULL, NULL));
-    OK(tamis_writer_close(writer, NULL));
     s->version[i] = w.now.version[i];
     s->unsure[i] = true;
 }

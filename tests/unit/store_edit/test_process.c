@@ -73,13 +73,12 @@ static void wait_until(_Atomic uint64_t *v, uint64_t at_least)
 
 static int be_editor(struct shared *shared)
 {
-    struct tamis_store *s;
+    STORE s;
     struct tamis_edit *e;
     MUST(tamis_store_open(path_of("s"), NULL, &s, NULL));
     MUST(tamis_edit_begin(s, NULL, &e, NULL));
     if (edit_expect_none(e, "theirs", 6, NULL) == TAMIS_ERR_EXISTS) {
         tamis_edit_abort(e);
-        tamis_store_close(s);
         return 5;
     }
     MUST(put_keys(e, "theirs", 0, 10, NULL));
@@ -87,7 +86,6 @@ static int be_editor(struct shared *shared)
     while (!shared->go)
         sleep_a_ms();
     MUST(tamis_edit_commit(e, NULL));
-    tamis_store_close(s);
     return 0;
 }
 

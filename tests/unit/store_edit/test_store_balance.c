@@ -199,14 +199,13 @@ static void sizes_of(struct tamis_edit *e, struct tamis_store *s, uint64_t *byte
                      size_t n)
 {
     OK(tamis_edit_commit(e, NULL));
-    struct tamis_snapshot *now = snapshot_of(s);
+    SNAPSHOT now = snapshot_of(s);
     IS(tamis_snapshot_info(now).n_segments, n);
     for (size_t i = 0; i < n; i++) {
         struct tamis_segment_info info = segment_at(now, i);
         bytes[i] = info.file_bytes;
     }
     EDIT(s, tamis_edit_reconcile(edit, now, NULL, 0, NULL, NULL));
-    tamis_snapshot_release(now);
 }
 
 enum { SIX = 6, KEYS = 20400 };

@@ -195,16 +195,14 @@ TEST_IN_DIR(damaged_packs_lose_nothing)
     for (uint64_t page = 0; page < report.file_bytes / PAGE_BYTES; page += 1) {
         file_copy(path_of("whole"), pack);
         zero_page(pack, page);
-        s = store_open("s");
-        struct tamis_snapshot *snap = snapshot_of(s);
+        STORE again = store_open("s");
+        SNAPSHOT snap = snapshot_of(again);
         for (unsigned i = 0; i < 60; i += 7) {
             uint8_t reasons[MAX_SEGMENTS];
-            struct tamis_key key = key_in(s, i * 1000);
+            struct tamis_key key = key_in(again, i * 1000);
             ask_in_every_way(snap, &key, reasons);
             assert_int_not_equal(reasons[number[i]], TAMIS_NO_REASON);
         }
-        tamis_snapshot_release(snap);
-        tamis_store_close(s);
     }
 }
 

@@ -56,14 +56,13 @@ static void check_column(struct column_check *c, const struct facts *col)
     assert_memory_equal(info.binding, name_of(i), strlen(name_of(i)));
     struct geometry g = {place.n_blocks, place.lanes, place.words};
     size_t n_bytes = (size_t)g.n_blocks * g.lanes * BLOCK_BYTES;
-    uint8_t *bits = calloc(1, n_bytes);
+    FREED uint8_t *bits = calloc(1, n_bytes);
     for (unsigned k = 0; k < n_keys[i]; k++)
         geometry_add(bits, &g, key_in(c->s, i * 1000 + k).hash);
     uint64_t d = 0;
     for (size_t at = 0; at < n_bytes; at += BLOCK_BYTES)
         d = XXH3_64bits_withSeed(bits + at, BLOCK_BYTES, d);
     IS(le64_get(col->disk.table_digest), d);
-    free(bits);
 }
 
 static void check_columns(struct tamis_store *s, unsigned n)

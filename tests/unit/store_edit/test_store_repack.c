@@ -154,7 +154,7 @@ static size_t n_packs(void)
 /* Counts the columns of all packs, dead ones among them. */
 static size_t n_columns(struct tamis_store *s)
 {
-    struct tamis_snapshot *snap = snapshot_of(s);
+    SNAPSHOT snap = snapshot_of(s);
     struct tamis_pack_place places[64];
     size_t n_seen = 0, sum = 0;
     for (size_t i = 0; tamis_snapshot_next(snap, &i); i++) {
@@ -166,7 +166,6 @@ static size_t n_columns(struct tamis_store *s)
         if (at == n_seen)
             sum += places[n_seen++].n_columns_of_pack;
     }
-    tamis_snapshot_release(snap);
     return sum;
 }
 

@@ -69,12 +69,11 @@ static struct entry *entry_named(struct tamis_snapshot *snap, unsigned i)
 /* Every 50th survives five edits. */
 TEST_IN_DIR(entries_outlive_their_snapshot)
 {
-    struct tamis_snapshot *first, *now;
     struct tamis_store *s = store_new("s");
     put_bare(s, 1, false, 3);
-    first = snapshot_of(s);
+    struct tamis_snapshot *first = snapshot_of(s);
     put_bare(s, 50, true, 11);
-    now = snapshot_of(s);
+    SNAPSHOT now = snapshot_of(s);
     for (unsigned i = 0; i < MANY; i++)
         IS(entry_named(first, i) == entry_named(now, i), i % 50 != 0);
     check_order(first);
@@ -100,7 +99,6 @@ TEST_IN_DIR(entries_outlive_their_snapshot)
     }
     tamis_store_close(s);
     check_order(now);
-    tamis_snapshot_release(now);
 }
 
 RUN_TESTS(NULL, NULL)

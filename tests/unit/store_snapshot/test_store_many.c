@@ -223,7 +223,7 @@ static void rot_some(struct world *w, struct tamis_snapshot *s)
 
 static void check_world(struct world *w)
 {
-    struct tamis_snapshot *s = snapshot_of(w->store), *cold;
+    SNAPSHOT s = snapshot_of(w->store), cold;
     /* Empty, it is a snapshot all the same. */
     OK(tamis_snapshot_from_filters(NULL, 0, 0, &cold));
     check_questions(w, s, cold);
@@ -231,7 +231,6 @@ static void check_world(struct world *w)
     check_questions(w, s, cold);
     verify_all(s);
     check_questions(w, s, cold);
-    tamis_snapshot_release(cold);
     /* A change makes a new snapshot, which has at hand what the old one has. */
     size_t n_before = n_ready(s);
     put_segment(w->store, "another", 0, 10);
@@ -246,7 +245,6 @@ static void check_world(struct world *w)
     check_questions(w, next, s);
     check_nothing_lost(w, s);
     check_nothing_lost(w, next);
-    tamis_snapshot_release(s);
 }
 
 TEST_IN_DIR_WITH_FAULTS(many_say_what_each_says)

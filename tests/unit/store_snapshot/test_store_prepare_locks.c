@@ -121,7 +121,6 @@ TEST_IN_DIR(a_filter_that_is_there_twice)
 {
     struct tamis_prepare_report r;
     struct tamis_domain d;
-    struct tamis_snapshot *snap;
     struct tamis_prepare_options opt = {
         .size = sizeof opt, .warm = 1, .lock_bytes = mapped() + page};
     OK(tamis_domain_init(&d, 1, 5));
@@ -129,6 +128,7 @@ TEST_IN_DIR(a_filter_that_is_there_twice)
     build_file(path_of("two"), &d, "two", NULL, NULL);
     FILTER one = open_filter(path_of("one"));
     FILTER two = open_filter(path_of("two"));
+    SNAPSHOT snap;
     struct tamis_filter *f[] = {one, one, two, one};
     OK(tamis_snapshot_from_filters(f, 4, 0, &snap));
     OK(tamis_snapshot_prepare(snap, &opt, &r, NULL));
@@ -138,7 +138,6 @@ TEST_IN_DIR(a_filter_that_is_there_twice)
     IS(r.locked_bytes, mapped() + page);
     IS(locked_now(), mapped() + page);
     IS(locked_of(snap, 0), FILTER_BYTES);
-    tamis_snapshot_release(snap);
 }
 
 /* The call for one segment takes the budget from a pack that has other segments. */

@@ -29,11 +29,11 @@ static const char *name_at(size_t i)
 /* Overlapping ranges, so that of some segments a key is outside; an error of 30%. */
 static void put_one(struct tamis_store *s, struct tamis_edit *e, size_t i)
 {
-    struct tamis_builder *b;
     struct tamis_domain d = tamis_store_domain(s);
     const char *name = name_at(i);
     if (put_unbuilt(e, name, kind_of(i)))
         return;
+    BUILDER b;
     OK(tamis_edit_builder(e, name, strlen(name), 0.3, NULL, &b, NULL));
     for (uint64_t k = i; k < i + 60; k += 3) {
         struct tamis_key key = tamis_key_of(&d, key_text(k), strlen(key_text(k)));
@@ -43,7 +43,6 @@ static void put_one(struct tamis_store *s, struct tamis_edit *e, size_t i)
         for (unsigned k = 0; k < 20000; k++)
             OK(tamis_builder_add_hashes(b, d.tag, &(uint64_t){random_u64()}, 1));
     OK(tamis_edit_put(e, b, NULL, NULL));
-    tamis_builder_free(b);
 }
 
 static struct tamis_store *store_of_all_kinds(void)

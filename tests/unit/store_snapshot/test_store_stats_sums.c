@@ -125,11 +125,11 @@ TEST_IN_DIR_WITH_FAULTS(other_filters_of_the_name)
 TEST_IN_DIR_WITH_FAULTS(filters_of_the_caller)
 {
     struct tamis_segment_stats one;
-    struct tamis_snapshot *snap;
     struct tamis_domain d;
     OK(tamis_domain_init(&d, 1, 7));
     build_file(path_of("f"), &d, "f", NULL, NULL);
     FILTER f = open_filter(path_of("f"));
+    SNAPSHOT snap;
     OK(tamis_snapshot_from_filters(&f, 1, 1, &snap));
     struct tamis_key key = tamis_key_of(&d, key_text(5), strlen(key_text(5)));
     struct tamis_target t = tamis_snapshot_target(snap, 0);
@@ -138,7 +138,6 @@ TEST_IN_DIR_WITH_FAULTS(filters_of_the_caller)
     OK(tamis_snapshot_segment_stats(snap, 0, &one));
     IS(one.counts.n_maybe[TAMIS_HIT], 3);
     IS(one.counts.n_pages_checked, 1);
-    tamis_snapshot_release(snap);
 }
 
 /* ---- pages ---- */

@@ -14,7 +14,7 @@ static size_t n_floors_below(void)
     struct commit c = commit_of(path);
     struct identity id;
     size_t n, below = 0;
-    uint8_t *file = file_read(path, &n);
+    FREED uint8_t *file = file_read(path, &n);
     IS(identity_decode(file, n, &id).code, VERDICT_OK);
     for (size_t i = 0; i < c.n_stages; i++) {
         const struct stage_desc *d = &c.stages[i];
@@ -32,7 +32,6 @@ static size_t n_floors_below(void)
             }
         }
     }
-    free(file);
     return below;
 }
 

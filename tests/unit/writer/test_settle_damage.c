@@ -92,11 +92,10 @@ TEST_WITH_FAULTS(test_a_reader_notices)
 {
     make_settled();
     forget_digests();
-    struct tamis_filter *f = open_filter(path);
+    FILTER f = open_filter(path);
     WRITER w = open_writer(path);
     turn_sector(commit_of(path).stages[STAGES - 2].offset);
     IS(count_absent(f, keys, N), 0);
-    tamis_filter_close(f);
 }
 
 /* ---- writers of a damaged file ---- */

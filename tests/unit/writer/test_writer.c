@@ -121,7 +121,7 @@ static ssize_t counted_pread(int fd, void *buf, size_t n, off_t offset)
 /* R6: readers look at the header again when a commit has changed it, and only then. */
 TEST_WITH_FAULTS(test_probes_read_no_file)
 {
-    struct tamis_writer *w = create_writer(path_of("calls"), 0.01, 2, 1000);
+    WRITER w = create_writer(path_of("calls"), 0.01, 2, 1000);
     FILTER f = open_filter(path_of("calls"));
     io_calls.pread = counted_pread;
     for (size_t i = 0; i < 3000; i += 300) {
@@ -140,7 +140,6 @@ TEST_WITH_FAULTS(test_probes_read_no_file)
     n_reads = 0;
     IS(count_absent(f, keys, 3000), 0);
     IS(n_reads, 0);
-    OK(tamis_writer_close(w, NULL));
 }
 
 TEST(test_stages_follow_the_series)
