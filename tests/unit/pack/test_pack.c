@@ -559,8 +559,6 @@ static const uint8_t *rows_of(const uint8_t *file, const struct commit *c)
 static size_t check_golden(const char *name, bool rotten, size_t *n_columns)
 {
     char path[1000];
-    FILTER f;
-    struct tamis_diag diag;
     struct identity id;
     struct commit c;
     size_t n_bytes, n_absent = 0;
@@ -569,8 +567,7 @@ static size_t check_golden(const char *name, bool rotten, size_t *n_columns)
     IS(identity_decode(file, n_bytes, &id).code, VERDICT_OK);
     IS(commit_decode(file + IDENTITY_BYTES, SLOT_BIRTH, &id, n_bytes, &c).code,
        VERDICT_OK);
-    if (tamis_filter_open(path, NULL, &f, &diag) != 0)
-        fail_msg("%s: %s", diag.file, diag.what);
+    FILTER f = open_filter(path);
     struct tamis_domain d = filter_domain(f);
     snprintf(path, sizeof path, "%s%s.answers", GOLDEN, name);
     struct answers list = {.in = fopen(path, "r")};

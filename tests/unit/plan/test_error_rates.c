@@ -102,7 +102,6 @@ struct growth_case {
 /* Probes at some 40 moments of growth, more of them where stages are just full. */
 static void grow_and_probe(const struct growth_case *c, double *worst)
 {
-    struct tamis_filter_info info;
     enum { MOST_PROBES = 65536 };
     static uint64_t probes[MOST_PROBES];
     const unsigned n_probes = by_form(4096, MOST_PROBES);
@@ -116,7 +115,7 @@ static void grow_and_probe(const struct growth_case *c, double *worst)
             uint64_t h = random_u64();
             add_hashes(w, &h, 1);
         }
-        OK(tamis_writer_info(w, &info, NULL));
+        struct tamis_filter_info info = writer_info(w);
         if (info.over_target)
             continue;
         random_hashes(probes, n_probes);

@@ -1,23 +1,18 @@
 /* The golden store: its catalog and filters answer every key and segment of its list
  * exactly as when they were made. Worked on as a copy, since LMDB writes a lock file
  * beside the catalog. */
-#include "tests/support/support.h"
-#include "tests/support/unit/stores.h"
+#include "tests/support/store_support.h"
 #include "tests/golden/answers.h"
 
 #define GOLDEN TAMIS_SOURCE_DIR "/tests/golden/"
 
 static struct tamis_store *open_copy(const char *name)
 {
-    struct tamis_store *store;
-    struct tamis_diag diag;
     char command[2000];
     snprintf(command, sizeof command, "rm -rf %s/store && cp -r %s%s %s/", test_dir,
              GOLDEN, name, test_dir);
     OK(system(command));
-    if (tamis_store_open(path_of("store"), NULL, &store, &diag) != 0)
-        fail_msg("%s: %s", diag.file, diag.what);
-    return store;
+    return store_open("store");
 }
 
 /* Returns how many keys were asked. */
@@ -25,20 +20,17 @@ static size_t check_answers(const char *name, size_t *n_absent)
 {
     char path[1000];
     STORE store = open_copy(name);
-    SNAPSHOT now;
+    SNAPSHOT now = snapshot_of(store);
     struct tamis_domain domain = tamis_store_domain(store);
     snprintf(path, sizeof path, "%s%s.answers", GOLDEN, name);
     struct answers list = {.in = fopen(path, "r")};
     size_t n = 0;
     *n_absent = 0;
-    OK(tamis_snapshot_current(store, &now, NULL));
     assert_non_null(list.in);
     while (answers_next(&list)) {
         struct tamis_key k = tamis_key_of(&domain, list.key, list.key_bytes);
-        struct tamis_target t;
+        struct tamis_target t = found_in(now, list.run.who);
         enum tamis_reason why;
-        OK(tamis_snapshot_find(now, list.run.who, strlen(list.run.who), NULL, 0, 0,
-                               &t));
         tamis_snapshot_probe(now, &t, &k, &why);
         assert_string_equal(tamis_reason_name(why),
                             list.absent ? "ABSENT" : list.run.maybe);
@@ -61,16 +53,12 @@ TEST(test_answers)
 
 TEST(test_records)
 {
-    STORE store;
-    struct tamis_store_info info;
-    SNAPSHOT now;
-    struct tamis_segment_info s;
-    OK(tamis_store_open(path_of("store"), NULL, &store, NULL));
-    OK(tamis_store_info(store, &info, NULL));
+    STORE store = store_open("store");
+    struct tamis_store_info info = store_info(store);
     IS(info.n_segments, 3);
     assert_true(info.complete);
-    OK(tamis_snapshot_current(store, &now, NULL));
-    OK(tamis_snapshot_segment(now, 2, &s));
+    SNAPSHOT now = snapshot_of(store);
+    struct tamis_segment_info s = segment_at(now, 2);
     IS(s.name_bytes, 6);
     assert_memory_equal(s.name, "sealed", 6);
     IS(s.rank, 3);

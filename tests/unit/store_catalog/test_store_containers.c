@@ -257,9 +257,8 @@ TEST_IN_DIR(readers_get_on_beside_commits_without_pause)
             if (rc == TAMIS_ERR_BUSY && !slot)
                 continue; /* a commit was met too often: once more */
             OK(rc);
-            struct tamis_segment_info info;
             IS(tamis_snapshot_info(snapshot).n_segments, 1);
-            OK(tamis_snapshot_segment(snapshot, 0, &info));
+            struct tamis_segment_info info = segment_at(snapshot, 0);
             unsigned number = (unsigned)strtoul((const char *)info.name, NULL, 10);
             tamis_snapshot_release(snapshot);
             assert_true(number >= last);

@@ -91,15 +91,12 @@ static void build_bits(struct side *s, size_t i, struct geometry g)
 static void follow(struct side *s, struct tamis_snapshot *snap, size_t i, size_t index)
 {
     struct tamis_pack_place place;
-    struct tamis_stage_info stage;
-    struct tamis_filter *f;
     struct geometry g;
     bool packed = tamis_snapshot_pack(snap, index, NULL, &place, NULL) == 0;
     if (packed) {
         g = (struct geometry){place.n_blocks, place.lanes, place.words};
     } else {
-        OK(tamis_snapshot_filter(snap, index, &f, NULL));
-        stage = filter_info(f).stages[0];
+        struct tamis_stage_info stage = filter_info(filter_at(snap, index)).stages[0];
         g = (struct geometry){stage.n_blocks, stage.lanes, stage.words};
     }
     if (s->version[i] != w.now.version[i])

@@ -111,10 +111,9 @@ TEST_WITH_GUARD(lost_beneath_all_threads)
 {
     struct tamis_pack_options opt = with(3);
     struct tamis_pack_report report;
-    struct tamis_segment_info info;
     struct tamis_snapshot *snap = snapshot_of(large);
     for (size_t i = 0; i < N; i++) {
-        OK(tamis_snapshot_segment(snap, i, &info));
+        struct tamis_segment_info info = segment_at(snap, i);
         snprintf(cut_path[i], sizeof cut_path[i], "%s/%s", path_of("s"), info.file);
     }
     struct tamis_edit *e = edit_new(large);
@@ -144,12 +143,11 @@ TEST(the_same_pack_again)
 
 TEST(damaged_inputs)
 {
-    struct tamis_segment_info info;
     char path[900];
     struct tamis_store *s = store_of("s", N, FEW_KEYS);
     struct tamis_snapshot *snap = snapshot_of(s);
     for (size_t i = 0; i < 5; i++) {
-        OK(tamis_snapshot_segment(snap, i * 13, &info));
+        struct tamis_segment_info info = segment_at(snap, i * 13);
         snprintf(path, sizeof path, "%s/%s", path_of("s"), info.file);
         if (i < 4)
             zero_page(path, 1);

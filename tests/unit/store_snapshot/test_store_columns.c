@@ -32,7 +32,6 @@ TEST_IN_DIR(the_place_of_a_segment)
 {
     STORE s = store_of("s", 12, 300);
     SNAPSHOT snap = snapshot_of(s);
-    struct tamis_segment_info info;
     struct tamis_pack_place place;
     struct tamis_filter *pack;
     IS(tamis_snapshot_pack(snap, 0, &pack, &place, NULL), TAMIS_ERR_NO_SEGMENT);
@@ -45,7 +44,7 @@ TEST_IN_DIR(the_place_of_a_segment)
         assert_memory_equal(place.uuid, report.uuid, 16);
         assert_true(place.band < report.n_bands && place.column < place.n_columns);
         assert_true(place.n_columns <= 8 * place.row_bytes);
-        OK(tamis_snapshot_segment(snap, i, &info));
+        struct tamis_segment_info info = segment_at(snap, i);
         char file[700];
         snprintf(file, sizeof file, "%s/%s", path_of("s"), info.file);
         assert_true(exists(file));

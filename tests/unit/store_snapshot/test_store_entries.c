@@ -61,9 +61,7 @@ TEST_IN_DIR(ranks_order_them_and_names_find_them)
 
 static struct entry *entry_named(struct tamis_snapshot *snap, unsigned i)
 {
-    struct tamis_target t;
-    OK(tamis_snapshot_find(snap, name_at(i), 6, NULL, 0, 0, &t));
-    return snap->entries[t.ordinal - 1];
+    return snap->entries[found_in(snap, name_at(i)).ordinal - 1];
 }
 
 /* Every 50th survives five edits. */

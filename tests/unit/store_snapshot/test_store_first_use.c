@@ -203,8 +203,7 @@ TEST(test_stack)
     tamis_snapshot_release(snapshot);
     snapshot = snapshot_of(store);
     for (size_t i = 0; i < 4; i++)
-        OK(tamis_snapshot_find(snapshot, names[i], strlen(names[i]), NULL, 0, 0,
-                               &listed[i]));
+        listed[i] = found_in(snapshot, names[i]);
     in_child(takes_that_much_stack, NULL);
     in_child(takes_that_much_stack, &store);
     io_calls.mmap = no_mmap;

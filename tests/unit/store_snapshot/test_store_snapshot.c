@@ -3,11 +3,10 @@
 
 TEST_OF_SCENES(what_is_known_of_a_segment)
 {
-    struct tamis_segment_info info;
     scene("a segment");
     steps("put b 0 10 binding=B; range b key00000000 key00000009");
     SNAPSHOT snap = snapshot_of(shop.store);
-    OK(tamis_snapshot_segment(snap, 0, &info));
+    struct tamis_segment_info info = segment_at(snap, 0);
     assert_true(info.state == TAMIS_SEGMENT_SEALED && info.keys == 10);
     assert_true(info.binding_bytes == 1 && info.error == 1e-4);
     assert_true(info.file_bytes == 8192 && info.created > 0);

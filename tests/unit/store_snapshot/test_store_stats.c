@@ -116,8 +116,7 @@ static bool of_snapshot(const struct tamis_snapshot *s, const struct tamis_targe
 static bool is_outside(const struct tamis_snapshot *s, const struct tamis_target *t,
                        const struct tamis_key *key)
 {
-    struct tamis_segment_info info;
-    OK(tamis_snapshot_segment(s, t->ordinal - 1, &info));
+    struct tamis_segment_info info = segment_at(s, t->ordinal - 1);
     struct piece k = {key->bytes, key->n_bytes};
     struct piece first = {info.first_key, info.first_key_bytes},
                  last = {info.last_key, info.last_key_bytes};

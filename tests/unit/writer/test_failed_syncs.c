@@ -91,11 +91,8 @@ TEST_WITH_FAULTS(test_failed_sync_while_opening_and_closing)
     add_hashes(w, keys, 400);
     commit_and_close(w, 7);
     for (unsigned long nth = 1; nth <= 3; nth++) {
-        struct tamis_diag diag;
         fail_once(CALL_FDATASYNC, nth, EIO);
-        IS(tamis_writer_open(path, NULL, &w, &diag), EIO);
-        assert_null(w);
-        IS(diag.os_errno, EIO);
+        IS(writer_refused(path, EIO).os_errno, EIO);
         fail_never();
         w = open_writer(path); /* the lock is free */
         IS(w->watermark, 7);
@@ -126,7 +123,6 @@ TEST_WITH_FAULTS(test_floors_that_cannot_be_read)
 {
     const char *path = path_of("floors"), *copy = path_of("floors-copy");
     struct tamis_writer *w = create_writer(path, 1e-6, 2, N_KEYS);
-    struct tamis_diag diag;
     add_hashes(w, keys, 1000);
     OK(tamis_writer_commit(w, 7, NULL));
     file_copy(path, copy);
@@ -138,9 +134,8 @@ TEST_WITH_FAULTS(test_floors_that_cannot_be_read)
             unreadable.at = c.stages[0].floors_offset + sector * SECTOR_BYTES;
             unreadable.n = 0;
             io_calls.pread = pread_but_there;
-            IS(tamis_writer_open(killed ? copy : path, NULL, &w, &diag), EIO);
+            struct tamis_diag diag = writer_refused(killed ? copy : path, EIO);
             io_calls.pread = calls_before.pread;
-            assert_null(w);
             assert_non_null(strstr(diag.what, "reading floors"));
             IS(unreadable.n, 1);
         }

@@ -9,12 +9,6 @@ static bool quick(void)
     return view_was_offered(atomic_load(&reader->view), reader->tag);
 }
 
-/* Every page is checked. */
-static void verify(void)
-{
-    OK(tamis_filter_verify(reader, &(struct tamis_verify){0}, NULL));
-}
-
 static uint8_t *older;
 static size_t n_older;
 
@@ -39,7 +33,7 @@ static void expect_refusal(void)
 /* The thread that noted the later header has not offered the view again. */
 TEST_WITH_PAIR(test_a_later_header_is_noted)
 {
-    verify();
+    verified(reader); /* every page is checked */
     assert_false(is_absent(reader, keys[0]));
     assert_true(quick());
     remember_file();
@@ -54,7 +48,7 @@ TEST_WITH_PAIR(test_a_later_header_is_noted)
 /* The thread that offers the view judged it before the later header came. */
 TEST_WITH_PAIR(test_a_later_header_amid_an_offer)
 {
-    verify();
+    verified(reader);
     remember_file();
     quick_end(); /* else there is nothing to offer */
     start(&t, "offer: view judged", 1, probe_key, &keys[0]);
@@ -73,7 +67,7 @@ TEST_WITH_PAIR(test_a_fresh_view_is_offered)
     start(&t, "refresh: view published", 1, probe_key, &keys[0]);
     struct view *v = atomic_load(&reader->view);
     atomic_fetch_add(&v->older->sequence, 9);
-    verify();
+    verified(reader);
     assert_false(is_absent(reader, keys[0]));
     assert_true(quick());
     end(&t);
