@@ -3,11 +3,14 @@
 #ifndef TAMIS_TESTS_MOVED_SUPPORT_H
 #define TAMIS_TESTS_MOVED_SUPPORT_H
 
+#include "filters.h"
 #include "still_clock.h"
 
 enum { BEFORE = 200, AFTER = 100 };
 
 static uint64_t keys[BEFORE + AFTER];
+
+SET_UP(test_dir_create, random_hashes(keys, BEFORE + AFTER))
 
 /* ---- a look that can be met ---- */
 

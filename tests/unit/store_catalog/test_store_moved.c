@@ -138,8 +138,4 @@ TEST(a_pack_that_cannot_be_opened)
         tamis_snapshot_release(snap[i]);
 }
 
-int main(void)
-{
-    random_hashes(keys, BEFORE + AFTER);
-    return run_listed_tests(test_dir_create, test_dir_remove);
-}
+RUN_TESTS(set_up, test_dir_remove)
