@@ -100,4 +100,13 @@ static inline uint64_t number(const char *text)
     return v;
 }
 
+/* For tests that hold SPEC.md, or the text that is named, against the code. */
+#define RUN_SPEC_TESTS                                                                 \
+    int main(int argc, char **argv)                                                    \
+    {                                                                                  \
+        if (argc > 1)                                                                  \
+            spec_path = argv[1];                                                       \
+        return run_listed_tests(load_spec, free_spec);                                 \
+    }
+
 #endif

@@ -134,9 +134,4 @@ TEST(example_probes_match)
     assert_true(n_probes >= 2);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        spec_path = argv[1];
-    return run_listed_tests(load_spec, free_spec);
-}
+RUN_SPEC_TESTS

@@ -212,9 +212,4 @@ TEST(digest_sizes_match)
     IS(n_rows, 4);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        spec_path = argv[1];
-    return run_listed_tests(load_spec, free_spec);
-}
+RUN_SPEC_TESTS

@@ -149,9 +149,4 @@ TEST(sections_are_named_both_ways)
             fail_msg("SPEC.md cites section %s, which it lacks", name);
 }
 
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        spec_path = argv[1];
-    return run_listed_tests(load_spec, free_spec);
-}
+RUN_SPEC_TESTS
