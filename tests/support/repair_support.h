@@ -98,14 +98,6 @@ static UNUSED void check_settled(const char *store)
     assert_true(tree_of(store) == before);
 }
 
-static UNUSED void copy_tree(const char *from, const char *to)
-{
-    char command[3000];
-    remove_tree(to);
-    snprintf(command, sizeof command, "cp -r %s %s", path_of(from), path_of(to));
-    OK(system(command));
-}
-
 /* Closes the store "s" and removes it and its backup "b". */
 static UNUSED void remove_both(struct tamis_store *s)
 {

@@ -166,16 +166,9 @@ static UNUSED void remove_catalog(void)
     OK(unlink(path_of(CATALOG)));
 }
 
-static UNUSED void copy_store(const char *from, const char *to)
-{
-    char command[2500];
-    snprintf(command, sizeof command, "cp -a '%s' '%s'", path_of(from), path_of(to));
-    OK(system(command));
-}
-
 static UNUSED void replace_filters(void)
 {
-    copy_store("s/filters", "s/new");
+    copy_tree("s/filters", "s/new");
     rename_to("s/filters", "s/old");
     rename_to("s/new", "s/filters");
 }
@@ -188,7 +181,7 @@ static UNUSED void move_away(void)
 static UNUSED void move_away_and_copy_back(void)
 {
     move_away();
-    copy_store("t", "s");
+    copy_tree("t", "s");
 }
 
 /* An older copy, written over the file as it lies there. */

@@ -293,4 +293,12 @@ static UNUSED uint64_t tree_of(const char *name)
     return tree_sum;
 }
 
+static UNUSED void copy_tree(const char *from, const char *to)
+{
+    char command[2500];
+    remove_tree(to);
+    snprintf(command, sizeof command, "cp -a '%s' '%s'", path_of(from), path_of(to));
+    OK(system(command));
+}
+
 #endif

@@ -55,13 +55,11 @@ static int make(void **state)
 /* A copy of the store to which the lines of this set apply. */
 static void spoil(unsigned set)
 {
-    char command[2400], file[1600];
+    char file[1600];
     uint8_t value[RECORD_MAX_BYTES];
     struct record r = made.r;
     struct meta m = made.m;
-    snprintf(command, sizeof command, "rm -rf '%s' && cp -r '%s' '%s'", path_of("now"),
-             path_of("made"), path_of("now"));
-    OK(system(command));
+    copy_tree("made", "now");
     snprintf(file, sizeof file, "%s%s", path_of("now"), made.file);
     if (set & 1U << UNREADABLE)
         flip(file, 300);
