@@ -1,6 +1,6 @@
 /* A packer refuses these builders, some as an edit does, and reports nothing of a pack
  * that failed. */
-#include "tests/unit/store_edit/packer_support.h"
+#include "tests/support/store_packs.h"
 
 TEST_IN_DIR(names_are_put_once)
 {

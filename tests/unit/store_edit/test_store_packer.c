@@ -1,6 +1,5 @@
 /* Packs of new segments, made without a file for each (lib/store/edit/packer.c). */
 #include "tests/support/shop/shop.h"
-#include "tests/unit/store_edit/packer_support.h"
 
 /* Segments of many sizes and errors, of one lane and of several; every tenth empty. A
  * large one gets a file. */

@@ -10,8 +10,7 @@ enum { TWO_CHUNKS = 2 * CHUNK_COLUMNS, WIDE = TWO_CHUNKS + 200, MOST = WIDE + 12
 static void put_many(struct tamis_store *s, unsigned n_files)
 {
     struct tamis_edit *e = edit_new(s);
-    struct tamis_packer *p;
-    OK(tamis_edit_packer(e, NULL, &p, NULL));
+    struct tamis_packer *p = packer_of(e);
     for (unsigned i = 0; i < WIDE; i++) {
         struct tamis_segment_options so = {.size = sizeof so, .rank = i};
         BUILDER b;
@@ -66,8 +65,7 @@ static void check_key_of(struct tamis_store *s, struct tamis_snapshot *snap, uns
     }
     IS(n_found, n_hits);
     for (size_t k = 0; k < n_found; k++) {
-        struct tamis_segment_info info;
-        OK(tamis_snapshot_segment(snap, found[k], &info));
+        struct tamis_segment_info info = segment_at(snap, found[k]);
         assert_true(reasons[found[k]] != ABSENT_HERE && info.rank >= rank);
         rank = info.rank;
     }
