@@ -78,16 +78,6 @@ static UNUSED void put_slots(const char *path, const struct commit *c)
 
 /* ---- opened, or refused ---- */
 
-static UNUSED struct tamis_filter *open_as(const char *path,
-                                           const struct tamis_filter_options *opt)
-{
-    struct tamis_filter *f = NULL;
-    struct tamis_diag diag;
-    if (tamis_filter_open(path, opt, &f, &diag) != 0)
-        fail_msg("%s: %s", path, diag.what);
-    return f;
-}
-
 /* OPEN_AS(path, .check = TAMIS_CHECK_FULL): the rest are options. */
 #define OPEN_AS(path, ...) open_as(path, INSIDE(__VA_ARGS__))
 

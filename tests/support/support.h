@@ -166,13 +166,19 @@ static UNUSED void random_hashes(uint64_t *hashes, size_t n)
 
 /* ---- filters ---- */
 
-static UNUSED struct tamis_filter *open_filter(const char *path)
+static UNUSED struct tamis_filter *open_as(const char *path,
+                                           const struct tamis_filter_options *opt)
 {
     struct tamis_filter *f = NULL;
     struct tamis_diag diag;
-    if (tamis_filter_open(path, NULL, &f, &diag) != 0)
+    if (tamis_filter_open(path, opt, &f, &diag) != 0)
         fail_msg("%s: %s", path, diag.what);
     return f;
+}
+
+static UNUSED struct tamis_filter *open_filter(const char *path)
+{
+    return open_as(path, NULL);
 }
 
 static UNUSED struct tamis_writer *open_writer(const char *path)
