@@ -40,17 +40,12 @@ static int interruptions_on(void **state)
 }
 
 static struct tamis_writer *writing;
+static uint64_t last_key;
 
 static void add_and_commit(void)
 {
-    add_keys(writing, 10, 50);
-    OK(tamis_writer_commit(writing, 60, NULL));
-}
-
-static void add_many(void)
-{
-    add_keys(writing, 10, 2990);
-    OK(tamis_writer_commit(writing, 3000, NULL));
+    add_keys(writing, 10, last_key - 10);
+    OK(tamis_writer_commit(writing, last_key, NULL));
 }
 
 /* Keys 0 .. watermark - 1 are in, and no page is damaged for nothing. */
@@ -71,8 +66,9 @@ TEST_WITH(interruptions_on, faults_off, commits_between_the_reads)
         bool after = i & 1, growth = i & 2;
         struct tamis_store *s = store_of_g();
         grow_keys(s, "g", 0, 10, 10);
-        OK(tamis_store_writer(s, "g", 1, NULL, &writing, NULL));
-        *(after ? &after_bits : &before_bits) = growth ? add_many : add_and_commit;
+        writing = writer_of(s, "g");
+        last_key = growth ? 3000 : 60;
+        *(after ? &after_bits : &before_bits) = add_and_commit;
         backup(s);
         assert_null(after_bits);
         assert_null(before_bits);
@@ -106,9 +102,7 @@ TEST_WITH(interruptions_on, faults_off, a_segment_dropped_between_the_reads)
     check_keys(b, "h", 0, 90);
     IS(reason_of(b, "h", 99999), ABSENT_HERE);
     tamis_store_close(b);
-    tamis_store_close(dropping);
-    remove_tree("s");
-    remove_tree("b");
+    remove_both(dropping);
 }
 
 /* A writer found that the first page with bits has lost some: it has raised the floors,
