@@ -8,12 +8,6 @@ static struct {
     void (*returned)(struct player *p, int rc, int expected, const char *call);
 } ours;
 
-static void must(struct player *p, int rc, int expected, const char *call)
-{
-    CHECK(rc == expected, "others: %s: %s (%s)", call, tamis_strerror(rc),
-          p->diag.what);
-}
-
 /* A store that can only be read, as far as this process can tell, cannot be written by
  * its others either. */
 static int begin_others(struct player *p)
@@ -28,7 +22,7 @@ static int begin_others(struct player *p)
     ours.store = p->store;
     ours.returned = p->returned;
     p->store = NULL;
-    p->returned = must;
+    p->returned = script_must;
     faults_pause(true);
     return 0;
 }

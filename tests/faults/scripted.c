@@ -15,7 +15,7 @@ static bool may_panic, gets_around, must_fail, has_packs;
 
 /* ---- calls ---- */
 
-static void must(struct player *p, int rc, int expected, const char *call)
+void script_must(struct player *p, int rc, int expected, const char *call)
 {
     CHECK(rc == expected, "%s: %s (%s), though nothing fails", call, tamis_strerror(rc),
           p->diag.what);
@@ -154,8 +154,8 @@ void script_prepare(struct run *r, const struct scenario *s)
     memset(&the_player, 0, sizeof the_player);
     memset(&syncs, 0, sizeof syncs);
     snprintf(dir, sizeof dir, "%s", r->dir);
-    the_player =
-        (struct player){.p = &promises, .dir = dir, .returned = must, .own = own_word};
+    the_player = (struct player){
+        .p = &promises, .dir = dir, .returned = script_must, .own = own_word};
     const char *text = s->first ? s->first + (s->first[0] == '>') : NULL;
     may_panic = text && plan_parse(text, &first) && first.fault->effect == PANIC;
     script.n = body = 0;
@@ -302,7 +302,7 @@ static void expect_settled(struct run *r, const struct look *look)
             /* It may have stayed: then it is refused. */
             the_player.returned = no_matter;
             play_text(p, "bare %s", o->name);
-            the_player.returned = must;
+            the_player.returned = script_must;
             o->standing = THERE;
         }
     }
@@ -402,7 +402,7 @@ void script_check(struct run *r)
 {
     struct player *p = &the_player;
     struct look look = {.rotten_slot = true, .any_damage = damage_expected};
-    p->returned = must;
+    p->returned = script_must;
     p->unsure = false;
     p->lenient = r->plan;
     p->misread = damage_expected;
