@@ -540,8 +540,6 @@ int catalog_file_walk(int fd, const char *path, uint64_t txn, struct tamis_diag 
     if (rc)
         return rc;
     const struct lmdb_meta_page *meta = &m.page[txn & 1];
-    if (txn == 0)
-        meta = &m.page[0];
     if (meta->state.txn == txn)
         rc = walk_once(fd, path, &m, meta, &file_bytes, NULL, diag);
     else
