@@ -65,7 +65,7 @@ help:
 	@echo "make demo       install what is missing, build, run the main job on real data"
 	@echo "make check      install the test tools, build, test: three minutes on 2 cores"
 	@echo "make check-all  the rest: clang, sanitizers, long forms, packages, engines: ten minutes"
-	@echo "make check-long all states, kills, rot, mutants and planted bugs: a hundred minutes; as root, real disks too"
+	@echo "make check-long many states, kills, rot, mutants and planted bugs: a hundred minutes; as root, real disks too"
 	@echo "make unit       only the unit tests of this build (TEST=name for one); unit-long: the long forms"
 	@echo "make cli        only the command-line tests"
 	@sed -n 's/^#help //p' $(RULES)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs what neither tests/check.sh nor tests/check_all.sh has time for: every place and many more
+# Runs what neither tests/check.sh nor tests/check_all.sh has time for: many more places and
 # random states for each way to hurt a store, and whether bugs are caught, planted and made by
 # machine. `make check-long` calls it, before an issue is called resolved: at most 100 minutes on
 # two cores. As root it also cuts the power of real file systems.
@@ -9,16 +9,16 @@ set -u
 begin build/check-long.log
 
 of_the_store() {
-    step "power cuts, half a million states" make check-crash STATES="${STATES:-500000}"
-    step "rot, every bit and every length" make check-rot
-}
-of_the_machine() {
-    step "cancelled and stopped at every call" make stops
+    step "power cuts, two hundred thousand states" make check-crash STATES="${STATES:-200000}"
+    step "rot, every fourth bit and length" make rot EVERY=4
     step "kill -9, thousands" make check-kill
     step "unit tests, the long forms, another time" make unit-long
     step "a hundred million answers, each in every way" env TAMIS_TEST_PAIRS=100000000 build/tests/test_packs_alike
+}
+of_the_machine() {
+    step "cancelled and stopped at every call" make stops
     if [ "$(id -u)" -eq 0 ]; then
-        step "power cuts of real file systems" make check-powercut
+        step "power cuts of real file systems" make check-powercut STATES=2000
         step "disks that fail below real file systems" make check-errors
     else
         printf '\n== not run, for they need root: check-powercut check-errors\n'
