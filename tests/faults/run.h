@@ -48,7 +48,7 @@ extern struct player the_player; /* of the run */
 void script_prepare(struct run *r, const struct scenario *s);
 void script_body(struct run *r);
 void script_check(struct run *r);
-/* Of a call that nothing keeps from it. */
+/* Nothing fails: the call must have returned what is expected. */
 void script_must(struct player *p, int rc, int expected, const char *call);
 /* Up to the next step of this word, which is not played. */
 void script_skip(struct player *p, const char *word);

@@ -30,8 +30,7 @@ struct asking {
     uint64_t some;      /* those that a segment may have */
     uint64_t by_number; /* those whose candidates come in the order of numbers */
     const uint64_t *hash, *prefix;
-    const uint64_t
-        *listed; /* the loose numbers that are asked, a bit each; NULL: all */
+    const uint64_t *listed; /* loose numbers that are asked, a bit each; NULL: all */
 };
 
 static inline uint64_t first_bits(size_t n)
@@ -183,8 +182,7 @@ static inline uint64_t look_up(const uint64_t *row, const uint32_t *place, size_
 }
 
 /* n targets from a place on, which lie anywhere: columns, loose ones, or both together,
- * and others as slices. False: nothing was asked, for each is better asked by itself.
- */
+ * and others as slices. False: nothing was asked, each is better asked by itself. */
 bool look_up_targets(struct asking *a, size_t at, size_t n);
 
 /* ==== answers.c: answers are delivered and counted ==== */

@@ -287,8 +287,8 @@ TEST_IN_DIR(one_of_many_is_left_out)
                                   : i; /* a run behind those in no order */
     }
     leave_out(s, order, N / 2);         /* in the pack, */
-    leave_out(s, order + N / 2, N / 2); /* loose, and both */
-    leave_out(s, order, N);
+    leave_out(s, order + N / 2, N / 2); /* loose, */
+    leave_out(s, order, N);             /* and both */
 }
 
 RUN_TESTS(NULL, NULL)
