@@ -27,8 +27,8 @@ static struct name_bucket *names_find(const struct names *s, const void *name,
 
 static int names_grow(struct names *s)
 {
-    struct names bigger = {.n = s->n,
-                           .n_buckets = s->n_buckets ? s->n_buckets * 2 : 16};
+    size_t n_buckets = s->n_buckets ? s->n_buckets * 2 : 16;
+    struct names bigger = {.n = s->n, .n_buckets = n_buckets};
     bigger.buckets = calloc(bigger.n_buckets, sizeof *bigger.buckets);
     if (!bigger.buckets)
         return ENOMEM;
