@@ -316,15 +316,16 @@ void ask_columns(struct asking *a, size_t at, size_t first, size_t n)
 
 void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
 {
-    size_t n_loose = a->snapshot->n_loose;
-    for (size_t some; n && first < n_loose && !is_told(a);
-         at += some, first += some, n -= some) {
-        some = n < WORD ? n : WORD;
-        some = some < n_loose - first ? some : n_loose - first;
-        ask_dense(a, at, some, first);
-    }
-    if (n && !is_told(a))
-        ask_columns(a, at, first, n);
+    size_t n_loose = a->snapshot->n_loose, loose = 0;
+    bool columns_first = asks_any(a); /* a key is told sooner by many at a time */
+    if (first < n_loose)
+        loose = n < n_loose - first ? n : n_loose - first;
+    if (columns_first && n > loose)
+        ask_columns(a, at + loose, first + loose, n - loose);
+    for (size_t i = 0; i < loose && !is_told(a); i += WORD)
+        ask_dense(a, at + i, loose - i < WORD ? loose - i : WORD, first + i);
+    if (!columns_first && n > loose)
+        ask_columns(a, at + loose, first + loose, n - loose);
 }
 
 uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n, uint64_t but)
