@@ -167,6 +167,8 @@ int main(int argc, char **argv)
     must(tamis_domain_init(&bench.domain, 1, bench.seed), NULL, "domain");
     if (argc == 5 && strcmp(argv[1], "--guest") == 0)
         guest(argv[3], number(argv[1], argv[4]));
+    if (access(bench.dir, W_OK) != 0) /* sooner than after all rounds */
+        give_up("%s: no directory that can be written: make it first", bench.dir);
     pin();
     load_note();
     run_rooms();
