@@ -505,23 +505,60 @@ static int find_entry(struct view *v, struct reading *r, struct piece name,
     return read_entry(v, &p, page, n - 1, out);
 }
 
-static int find_column(struct view *v, struct reading *r, uint32_t column,
-                       struct facts *out)
+/* Where the directory says that a column's entry is. False: its page is not good. */
+static bool read_place(struct view *v, struct reading *r, uint32_t column,
+                       uint32_t *page, uint32_t *item)
 {
     struct le32 place;
-    struct index_page p;
-    if (column >= count_columns(v))
-        return TAMIS_ERR_RANGE;
     uint64_t at = place_offset(v->n_bands, column);
     const uint8_t *places = table_page(r, r->bands, at / PAGE_BYTES);
     if (!places)
-        return TAMIS_ERR_DAMAGED;
+        return false;
     memcpy(&place, places + at % PAGE_BYTES, sizeof place);
-    uint32_t page = le32_get(place) >> ITEM_BITS;
-    int rc = read_index(r, page, &p)
-                 ? read_entry(v, &p, page, le32_get(place) % (1U << ITEM_BITS), out)
+    *page = le32_get(place) >> ITEM_BITS;
+    *item = le32_get(place) % (1U << ITEM_BITS);
+    return true;
+}
+
+static int find_column(struct view *v, struct reading *r, uint32_t column,
+                       struct facts *out)
+{
+    struct index_page p;
+    uint32_t page, item;
+    if (column >= count_columns(v))
+        return TAMIS_ERR_RANGE;
+    int rc = read_place(v, r, column, &page, &item) && read_index(r, page, &p)
+                 ? read_entry(v, &p, page, item, out)
                  : TAMIS_ERR_DAMAGED;
     return rc || le32_get(out->disk.column) == column ? rc : TAMIS_ERR_DAMAGED;
+}
+
+void pack_fetch_entries(struct tamis_filter *f, const uint32_t *columns, size_t n)
+{
+    struct view *v = view_of(f);
+    struct reading r;
+    struct index_page p;
+    uint32_t page[PACK_FETCHED], item[PACK_FETCHED];
+    reading_begin(&r, v, false);
+    if (r.copies)
+        return;
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(r.bands->bits + place_offset(v->n_bands, columns[i]));
+    for (size_t i = 0; i < n; i++) {
+        page[i] = UINT32_MAX; /* no page */
+        if (!read_place(v, &r, columns[i], &page[i], &item[i]))
+            continue;
+        const uint8_t *end = r.pages->bits + (page[i] + UINT64_C(1)) * PAGE_BYTES;
+        __builtin_prefetch(end - PAGE_BYTES);
+        __builtin_prefetch(end - (item[i] + 1) * sizeof(struct le16));
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (!read_index(&r, page[i], &p))
+            continue;
+        struct piece entry = index_item(&p, item[i]);
+        for (size_t k = 0; k < entry.n; k += BLOCK_BYTES)
+            __builtin_prefetch(entry.at + k);
+    }
 }
 
 /* Finds a column by its name, or else by its number. A page that is lost meanwhile has

@@ -165,6 +165,10 @@ int pack_find(struct tamis_filter *f, const void *name, size_t name_bytes, bool 
 /* The column's entry in the table. ERR_DAMAGED. */
 int pack_describe(struct tamis_filter *f, uint32_t column, bool anew,
                   struct facts *out);
+/* Brings what pack_describe() reads of n columns, side by side: places in the
+ * directory, ends of pages, entries. */
+enum { PACK_FETCHED = 16 };
+void pack_fetch_entries(struct tamis_filter *f, const uint32_t *columns, size_t n);
 /* Is each column found by its name and by its number? ERR_DAMAGED, EIO. */
 int pack_judge_names(struct tamis_filter *f);
 

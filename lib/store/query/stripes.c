@@ -155,22 +155,41 @@ static uint64_t look_at_hits(struct asking *a, size_t i, const struct window *w,
     return sure;
 }
 
+/* Fetches the entries of some hits, from those in word k on. Returns the word behind.
+ */
+static uint32_t fetch_entries(const struct asking *a, const struct window *w,
+                              const uint64_t *hits, uint32_t k)
+{
+    const struct stripe *t = w->stripe;
+    uint32_t columns[PACK_FETCHED], n = 0, most = asks_any(a) ? 4 : PACK_FETCHED;
+    uint32_t first = t->band->first_column + (uint32_t)(w->number - t->first);
+    for (; k < w->end && n < most; k++)
+        for (uint64_t m = hits[k]; m && n < most; m &= m - 1)
+            columns[n++] = first + k * WORD + (uint32_t)__builtin_ctzll(m);
+    pack_fetch_entries(t->view->open->filter, columns, n);
+    return k;
+}
+
 static __attribute__((noinline)) void take_and_look(struct asking *a, size_t i,
                                                     const struct window *w,
                                                     const uint64_t *hits, bool damaged)
 {
     bool look = damaged || a->each_hit || a->keys[i].bytes;
+    uint32_t fetched = a->keys[i].bytes ? w->begin : w->end;
     for (uint32_t k = w->begin; k < w->end; k++) {
-        uint64_t rest = meant(w, k, hits[k]), late = rest, sure = rest;
+        uint64_t rest = hits[k], late = rest, sure = rest;
         uint64_t absent = meant(w, k, w->living[k]) & ~rest;
+        if (rest && k >= fetched)
+            fetched = fetch_entries(a, w, hits, k);
         if (rest && look)
             sure = look_at_hits(a, i, w, k, &rest, damaged);
         if (rest)
             a->some |= UINT64_C(1) << i;
         if (rest && asks_any(a))
             return;
-        deliver_columns(a, i, w->at + (ptrdiff_t)k * WORD, w->number + (size_t)k * WORD,
-                        absent, late & ~rest, sure);
+        if (a->rows || a->reasons || a->sheet)
+            deliver_columns(a, i, w->at + (ptrdiff_t)k * WORD,
+                            w->number + (size_t)k * WORD, absent, late & ~rest, sure);
     }
 }
 
