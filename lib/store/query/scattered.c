@@ -109,14 +109,53 @@ static inline uint64_t find_targets(struct asking *a, const struct page *p, size
     return here;
 }
 
+/* The stripe of a column that is asked; NULL: the number is not such a column's. */
+static const struct stripe *living_stripe(const struct tamis_snapshot *s, size_t number)
+{
+    const struct stripe *t = stripe_of(&s->shared, number);
+    size_t at = t ? number - t->first : 0;
+    return t && t->living[at / WORD] >> at % WORD & 1 ? t : NULL;
+}
+
+static inline uint32_t column_of(const struct stripe *t, size_t number)
+{
+    return t->band->first_column + (uint32_t)(number - t->first);
+}
+
+/* Fetches the entries of some hits among targets from a place on, if one pack has them.
+ */
+static void fetch_some_entries(const struct asking *a, size_t at, uint64_t hits)
+{
+    uint32_t columns[PACK_FETCHED];
+    const struct shared_view *view = NULL;
+    size_t n = 0;
+    for (; hits && n < PACK_FETCHED; hits &= hits - 1) {
+        size_t number = a->q->targets[at + (size_t)__builtin_ctzll(hits)].ordinal - 1U;
+        const struct stripe *t = living_stripe(a->snapshot, number);
+        view = view || !t ? view : t->view;
+        if (t && t->view == view)
+            columns[n++] = column_of(t, number);
+    }
+    if (n)
+        pack_fetch_entries(view->open->filter, columns, n);
+}
+
 /* Key i, and its hits among targets from a place on. Returns those that are absent
- * after all. */
+ * after all. Of columns, rows have said all but the reason. */
 static uint64_t look_again(struct asking *a, size_t i, size_t at, uint64_t hits)
 {
     uint64_t absent = 0;
+    bool by_range;
+    if (hits & (hits - 1))
+        fetch_some_entries(a, at, hits);
     for (; hits; hits &= hits - 1) {
         size_t k = at + (size_t)__builtin_ctzll(hits);
-        if (ask_with_care(a, &a->q->targets[k], k, UINT64_C(1) << i))
+        const struct tamis_target *target = &a->q->targets[k];
+        const struct stripe *t =
+            a->reasons ? NULL : living_stripe(a->snapshot, target->ordinal - 1U);
+        if (t ? !column_hit(t->view, column_of(t, target->ordinal - 1U), TAMIS_HIT,
+                            &a->keys[i], &by_range)
+              : ask_with_care(a, target, k, UINT64_C(1) << i) != 0)
             absent |= hits & -hits;
     }
     return absent;
@@ -132,7 +171,10 @@ static void look_for_any(struct asking *a, const struct page *p, size_t at, size
         if (number < a->snapshot->n_loose)
             p->listed[number / WORD] |= UINT64_C(1) << number % WORD;
     }
-    for (uint64_t m = here & ~look_up(p->any, place, n); m; m &= m - 1) {
+    uint64_t hits = here & ~look_up(p->any, place, n);
+    if (p->doubtful)
+        fetch_some_entries(a, at, hits);
+    for (uint64_t m = hits; m; m &= m - 1) {
         uint32_t number = place[__builtin_ctzll(m)];
         uint64_t keys = first_bits(p->n_keys) << p->from & ~a->some;
         for (; keys; keys &= keys - 1) {

@@ -68,8 +68,9 @@ TEST_OF_SCENES(lists_of_packed_segments)
           "fails MISMATCH commit; told has another filter than was meant; "
           "unlisted p00; files 22");
     scene_of_twenty("no update is undone");
-    steps("pack; begin; unpack p00; in; update p00 rank=3; in 0; fails MISMATCH commit; "
-          "packed p00; record p00 rank=3");
+    steps(
+        "pack; begin; unpack p00; in; update p00 rank=3; in 0; fails MISMATCH commit; "
+        "packed p00; record p00 rank=3");
 }
 
 TEST_OF_SCENES(a_filter_from_its_list)

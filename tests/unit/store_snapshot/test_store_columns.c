@@ -116,6 +116,26 @@ TEST_IN_DIR(bits_of_a_column_decide_alone_or_not)
     }
 }
 
+/* Bits of ones: the range decides, but of a column that is listed and dead nothing. */
+TEST_OF_SCENES(a_dead_column_has_no_range)
+{
+    scene("dead and listed");
+    steps("many 3 300; pack; copy catalog =old; drop s1; copy =old catalog");
+    SNAPSHOT snap = snapshot_of(opened());
+    struct band_rows *rows = &snap->shared.stripes[0].rows;
+    size_t n_bytes = rows->n_blocks * rows->lanes * rows->block_bytes;
+    FREED uint8_t *ones = malloc(n_bytes);
+    struct tamis_domain domain = tamis_snapshot_info(snap).domain;
+    struct tamis_key key = tamis_key_of(&domain, "\xff", 1);
+    verified(snap->shared.views[0].open->filter);
+    rows->bits = memset(ones, 0xff, n_bytes);
+    for (unsigned i = 0; i < 3; i++) {
+        struct tamis_target t = tamis_snapshot_target(snap, i), list[] = {t, t, t};
+        IS(ASK(snap, LIST(list, 3), KEYS(&key, 1)),
+           t.ordinal != found_in(snap, "s1").ordinal);
+    }
+}
+
 /* Columns of few blocks against a filter of many. */
 TEST_IN_DIR(columns_are_compared_by_their_own_blocks)
 {
