@@ -8,6 +8,8 @@
  *     key 1 absent    1 1 0 1 ...     number 1            0 1 ...
  *     ...                             number 2            1 0 ...   <-- target 2
  *
+ * Of few keys that is a byte, of many a word.
+ *
  * The list may be much longer than all rows: each pass over it counts. Warning: targets
  * that lie nowhere in these rows are asked during the first pass, and only then. */
 #include "lib/store/query/inside.h"
@@ -19,7 +21,7 @@
 enum {
     ROOM_WORDS = 1600,    /* for rows, on the stack, */
     MOST_WORDS = 1 << 21, /* and elsewhere, but for three rows */
-    FEW_KEYS = 3,         /* are looked up one by one */
+    BYTE_KEYS = 8,        /* have a bit each in a byte */
     MANY_TARGETS = 512,   /* are worth more room than is on the stack */
     A_TURN = 1024,        /* of them take as long as a square that is turned */
 };
@@ -32,6 +34,7 @@ struct page {
     bool turned;    /* word n / 64 of row n % 64 is number n's: a bit for each key */
     uint64_t doubtful; /* those whose hits a range may exclude, or a failed page made */
     uint64_t *rows;
+    uint8_t *bytes;   /* of each number, a bit for each key; NULL: keys are too many */
     uint64_t *any;    /* a row: what is absent in all of these */
     uint64_t *listed; /* loose ones, if nobody asks which; NULL: they are in the rows */
 };
@@ -86,6 +89,29 @@ static void turn_rows(const struct kernel *kernel, const struct page *p)
         for (size_t i = 0; i < WORD; i++)
             memcpy(p->rows + i * p->n_words + at, square[i], sizeof square[i]);
     }
+}
+
+/* A square of bits: Warren, Hacker's Delight (2nd ed.), section 7-3. */
+static inline uint64_t turn_byte_square(uint64_t x)
+{
+    uint64_t t = (x ^ x >> 7) & 0x00aa00aa00aa00aa;
+    x ^= t ^ t << 7;
+    t = (x ^ x >> 14) & 0x0000cccc0000cccc;
+    x ^= t ^ t << 14;
+    t = (x ^ x >> 28) & 0x00000000f0f0f0f0;
+    return x ^ t ^ t << 28;
+}
+
+static void turn_into_bytes(const struct page *p)
+{
+    for (size_t at = 0; at < bit_words(p->n); at++)
+        for (size_t i = 0; i < WORD; i += BYTE_KEYS) {
+            uint64_t x = 0;
+            for (size_t k = 0; k < p->n_keys; k++)
+                x |= (p->rows[k * p->n_words + at] >> i & 0xff) << k * BYTE_KEYS;
+            x = htole64(turn_byte_square(x));
+            memcpy(p->bytes + at * WORD + i, &x, sizeof x);
+        }
 }
 
 /* ---- targets ---- */
@@ -186,15 +212,40 @@ static void look_for_any(struct asking *a, const struct page *p, size_t at, size
     }
 }
 
+/* The bits of a few keys at n places, at most 64: n squares are turned. */
+static inline void look_up_bytes(const struct page *p, const uint32_t *place, size_t n,
+                                 uint64_t absent[BYTE_KEYS])
+{
+    uint8_t of_targets[WORD] = {0}, of_keys[BYTE_KEYS][WORD / 8] = {{0}};
+    uint64_t x;
+    for (size_t i = 0; i < n; i++)
+        of_targets[i] = p->bytes[place[i]];
+    for (size_t i = 0; i * 8 < n; i++) {
+        memcpy(&x, &of_targets[i * 8], sizeof x);
+        x = turn_byte_square(le64toh(x));
+        for (size_t k = 0; k < p->n_keys; k++, x >>= 8)
+            of_keys[k][i] = (uint8_t)x;
+    }
+    for (size_t k = 0; k < p->n_keys; k++) {
+        memcpy(&x, of_keys[k], sizeof x);
+        absent[k] = le64toh(x);
+    }
+}
+
 /* Up to 64 targets, key by key. */
 static void look_up_slice(struct asking *a, const struct page *p, size_t at, size_t n)
 {
     struct slice t;
     uint32_t place[WORD];
+    uint64_t found[BYTE_KEYS];
     slice_begin(&t, a, at, n);
     t.asked = find_targets(a, p, at, n, place);
+    if (p->bytes)
+        look_up_bytes(p, place, n, found);
     for (size_t k = 0; k < p->n_keys; k++) {
-        uint64_t absent = t.asked & look_up(p->rows + k * p->n_words, place, n);
+        uint64_t absent =
+            t.asked &
+            (p->bytes ? found[k] : look_up(p->rows + k * p->n_words, place, n));
         uint64_t late = 0;
         if (a->reasons || p->doubtful >> k & 1)
             late = look_again(a, p->from + k, at, t.asked & ~absent);
@@ -236,6 +287,8 @@ static void look_up_all(struct asking *a, struct page *p, size_t at, size_t n)
     size_t step = p->turned ? WORD * WORDS_PER_BLOCK : WORD;
     if (p->turned)
         turn_rows(a->snapshot->planes.kernel, p);
+    if (p->bytes)
+        turn_into_bytes(p);
     for (size_t i = 0, some; i < n && !is_told(a); i += some) {
         some = n - i < step ? n - i : step;
         if (p->turned)
@@ -333,12 +386,21 @@ static void give_room(struct tamis_snapshot *s, uint64_t *room)
         unmap_room(room);
 }
 
-/* Returns how much room it takes to ask n targets, for some keys at a time. */
-static size_t choose_room(const struct asking *a, struct page *p, size_t n)
+/* Returns how much room it takes to ask n targets, for some keys at a time; *bytes: how
+ * much of it, at the end, for bytes. */
+static size_t choose_room(const struct asking *a, struct page *p, size_t n,
+                          size_t *bytes)
 {
     size_t most = n < MANY_TARGETS ? ROOM_WORDS : MOST_WORDS;
     p->n_words = (((p->n - 1) / LINE_COLUMNS + 1) | 1) * WORDS_PER_BLOCK;
-    p->turned = a->n > FEW_KEYS && a->rows && n * a->n >= p->n + A_TURN &&
+    *bytes = 0;
+    if (a->n > 1 && a->n <= BYTE_KEYS && !asks_any(a) && 2 * n >= p->n &&
+        (2 + 2 * BYTE_KEYS) * p->n_words <= most) {
+        p->max_keys = BYTE_KEYS;
+        *bytes = BYTE_KEYS * p->n_words;
+        return (2 + 2 * BYTE_KEYS) * p->n_words;
+    }
+    p->turned = a->n > BYTE_KEYS && a->rows && n * a->n >= p->n + A_TURN &&
                 (2 + WORD) * p->n_words <= most;
     p->max_keys = p->turned ? WORD : a->n;
     if ((2 + p->max_keys) * p->n_words > most)
@@ -363,11 +425,12 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
     end = striped ? end : s->n_loose;
     struct page p = {.first = begin, .n = end - begin};
     p.bare = striped && (asks_any(a) || n < p.n / 4);
-    size_t n_words = choose_room(a, &p, n);
+    size_t bytes, n_words = choose_room(a, &p, n, &bytes);
     if (n_words > ROOM_WORDS && !(room = take_room(s, WORDS_PER_BLOCK + n_words)))
         return false;
     p.any = room ? room + WORDS_PER_BLOCK : stack;
     p.rows = p.any + 2 * p.n_words;
+    p.bytes = bytes ? (uint8_t *)(p.any + n_words - bytes) : NULL;
     if (loose && asks_any(a))
         p.listed = memset(p.any + p.n_words, 0, p.n_words * sizeof *p.any);
     for (; p.from < a->n && !is_told(a); p.from += p.n_keys) {
