@@ -30,7 +30,8 @@ struct asking {
     uint64_t some;      /* those that a segment may have */
     uint64_t by_number; /* those whose candidates come in the order of numbers */
     const uint64_t *hash, *prefix;
-    const uint64_t *listed; /* loose numbers that are asked, a bit each; NULL: all */
+    const uint64_t *listed; /* numbers that are asked, a bit each; NULL: all; */
+    size_t listed_from;     /* the first of them, modulo 2^64: a multiple of 64 */
 };
 
 static inline uint64_t first_bits(size_t n)
@@ -48,6 +49,14 @@ static inline bool asks_any(const struct asking *a)
 static inline bool is_told(const struct asking *a)
 {
     return a->some == a->all && asks_any(a);
+}
+
+/* The bits of 64 numbers from this one on: those that are asked. */
+static inline uint64_t listed_word(const struct asking *a, size_t number)
+{
+    size_t at = (number - a->listed_from) / WORD, shift = number % WORD;
+    uint64_t bits = a->listed[at] >> shift;
+    return shift ? bits | a->listed[at + 1] << (WORD - shift) : bits;
 }
 
 static inline size_t n_bits(uint64_t mask)
@@ -147,9 +156,9 @@ void ask_columns(struct asking *a, size_t at, size_t first, size_t n);
 uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n, uint64_t but);
 /* If all segments are asked: reports the columns that no row answers for as MAYBE. */
 void tell_of_mute_columns(struct asking *a);
-/* How many of these numbers, one after the other, are loose, or answered for by rows?
- */
-size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n);
+/* How many of these numbers, one after the other, are loose, or answered for by rows,
+ * or not asked? */
+size_t numbers_alive(const struct asking *a, size_t first, size_t n);
 /* The first stripe that ends behind a number. */
 size_t stripes_before(const struct shared_files *p, size_t number);
 

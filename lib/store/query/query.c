@@ -263,7 +263,7 @@ static size_t run_length(const struct asking *a, size_t at)
         max = s->n - (t->ordinal - 1);
     n = s->planes.kernel->run_of_targets(t, max);
     if (t->ordinal - 1 + n > s->n_loose)
-        n = numbers_alive(s, t->ordinal - 1, n);
+        n = numbers_alive(a, t->ordinal - 1, n);
     return n >= A_RUN ? n : 0;
 }
 
@@ -290,8 +290,13 @@ static void ask_scattered(struct asking *a, size_t at, size_t n)
 
 static void ask_list(struct asking *a)
 {
-    size_t run = run_from(a, 0);
-    for (size_t at = 0, n, left; at < a->n_targets && !is_told(a); at += n) {
+    size_t run = run_from(a, 0), first = a->q->targets[0].ordinal - 1U;
+    /* Many loose ones before columns are asked behind these, as by ask_numbers(). */
+    size_t held =
+        asks_any(a) && run > WORD && first + run <= a->snapshot->n_loose ? run : 0;
+    if (held)
+        run = run_from(a, held);
+    for (size_t at = held, n, left; at < a->n_targets && !is_told(a); at += n) {
         left = a->n_targets - at;
         if ((n = run)) {
             ask_numbers(a, at, a->q->targets[at].ordinal - 1, n);
@@ -303,6 +308,8 @@ static void ask_list(struct asking *a)
         n = n < left ? n : left;
         ask_scattered(a, at, n);
     }
+    if (held && !is_told(a))
+        ask_numbers(a, 0, first, held);
 }
 
 static uint64_t ask_in_general(struct tamis_snapshot *s, const struct tamis_query *q,

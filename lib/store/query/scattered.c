@@ -1,14 +1,14 @@
 /* Targets in no order: all in stripes, all loose ones, or both are asked, into rows of
- * bits of their own, where each target then finds its bit. (If nobody asks which may
- * have a key, loose ones are marked in a row, and asked at the end.) The rows of many
- * keys are turned first, so that one look at a target answers for all of them:
+ * bits of their own, where each target then finds its bit. The rows of many keys are
+ * turned first, so that one look at a target answers for all of them:
  *
  *     number          0 1 2 3 ...                 key     0 1 ...
  *     key 0 absent    0 0 1 0 ...     number 0            0 1 ...   <-- target 0
  *     key 1 absent    1 1 0 1 ...     number 1            0 1 ...
  *     ...                             number 2            1 0 ...   <-- target 2
  *
- * Of few keys that is a byte, of many a word.
+ * Of few keys that is a byte, of many a word. If nobody asks which targets may have a
+ * key, they are marked in one row, and asked in the order of numbers.
  *
  * The list may be much longer than all rows: each pass over it counts. Warning: targets
  * that lie nowhere in these rows are asked during the first pass, and only then. */
@@ -34,10 +34,14 @@ struct page {
     bool turned;    /* word n / 64 of row n % 64 is number n's: a bit for each key */
     uint64_t doubtful; /* those whose hits a range may exclude, or a failed page made */
     uint64_t *rows;
-    uint8_t *bytes;   /* of each number, a bit for each key; NULL: keys are too many */
-    uint64_t *any;    /* a row: what is absent in all of these */
-    uint64_t *listed; /* loose ones, if nobody asks which; NULL: they are in the rows */
+    uint8_t *bytes; /* of each number, a bit for each key; NULL: keys are too many */
 };
+
+/* The words of a row that marks numbers, and one before and two behind them. */
+static inline size_t words_to_mark(const struct page *p)
+{
+    return bit_words(p->n) + 3;
+}
 
 /* ---- rows ---- */
 
@@ -45,7 +49,6 @@ struct page {
 static void ask_page(const struct asking *a, struct page *p)
 {
     struct asking b = *a;
-    size_t n_loose = a->snapshot->n_loose;
     b.reasons = NULL;
     b.each_hit = false;
     b.bare = p->bare;
@@ -60,20 +63,10 @@ static void ask_page(const struct asking *a, struct page *p)
     b.rows = p->rows;
     p->n_keys = b.n;
     memset(p->rows, 0, (p->turned ? WORD : b.n) * p->n_words * sizeof *p->rows);
-    if (p->listed)
-        ask_columns(&b, n_loose, n_loose, p->n - n_loose);
-    else
-        ask_numbers(&b, 0, p->first, p->n);
+    ask_numbers(&b, 0, p->first, p->n);
     p->doubtful = p->bare ? b.damaged : 0;
-    if (asks_any(a))
-        memset(p->any, 0xff, p->n_words * sizeof *p->any);
-    for (size_t k = 0; k < b.n; k++) {
+    for (size_t k = 0; k < b.n; k++)
         p->doubtful |= (uint64_t)(p->bare && b.keys[k].bytes) << k;
-        for (size_t i = 0; asks_any(a) && i < p->n_words; i++)
-            p->any[i] &= p->rows[k * p->n_words + i];
-    }
-    for (size_t i = 0; p->listed && i < n_loose; i += WORD)
-        p->any[i / WORD] |= first_bits(n_loose - i);
 }
 
 static void turn_rows(const struct kernel *kernel, const struct page *p)
@@ -187,31 +180,6 @@ static uint64_t look_again(struct asking *a, size_t i, size_t at, uint64_t hits)
     return absent;
 }
 
-/* Up to 64 targets: may any of them have a key that none had so far? Most have none. */
-static void look_for_any(struct asking *a, const struct page *p, size_t at, size_t n)
-{
-    uint32_t place[WORD];
-    uint64_t here = find_targets(a, p, at, n, place);
-    for (uint64_t m = p->listed ? here : 0; m; m &= m - 1) {
-        uint32_t number = place[__builtin_ctzll(m)];
-        if (number < a->snapshot->n_loose)
-            p->listed[number / WORD] |= UINT64_C(1) << number % WORD;
-    }
-    uint64_t hits = here & ~look_up(p->any, place, n);
-    if (p->doubtful)
-        fetch_some_entries(a, at, hits);
-    for (uint64_t m = hits; m; m &= m - 1) {
-        uint32_t number = place[__builtin_ctzll(m)];
-        uint64_t keys = first_bits(p->n_keys) << p->from & ~a->some;
-        for (; keys; keys &= keys - 1) {
-            size_t i = (size_t)__builtin_ctzll(keys), k = i - p->from;
-            if (!look_up(p->rows + k * p->n_words, &number, 1) &&
-                !(p->doubtful >> k & 1 && look_again(a, i, at, m & -m)))
-                a->some |= keys & -keys;
-        }
-    }
-}
-
 /* The bits of a few keys at n places, at most 64: n squares are turned. */
 static inline void look_up_bytes(const struct page *p, const uint32_t *place, size_t n,
                                  uint64_t absent[BYTE_KEYS])
@@ -289,15 +257,37 @@ static void look_up_all(struct asking *a, struct page *p, size_t at, size_t n)
         turn_rows(a->snapshot->planes.kernel, p);
     if (p->bytes)
         turn_into_bytes(p);
-    for (size_t i = 0, some; i < n && !is_told(a); i += some) {
+    for (size_t i = 0, some; i < n; i += some) {
         some = n - i < step ? n - i : step;
         if (p->turned)
             look_up_square(a, p, at + i, some);
-        else if (asks_any(a))
-            look_for_any(a, p, at + i, some);
         else
             look_up_slice(a, p, at + i, some);
     }
+}
+
+/* Nobody asks which: the order of the list does not count. */
+static void ask_marked(struct asking *a, const struct page *p, size_t at, size_t n)
+{
+    uint64_t *row = p->rows;
+    /* A word of columns may begin before the first number. */
+    size_t shift = WORD + p->first % WORD;
+    memset(row, 0, words_to_mark(p) * sizeof *row);
+    for (size_t i = 0, some; i < n && !is_told(a); i += some) {
+        uint32_t place[WORD];
+        some = n - i < WORD ? n - i : WORD;
+        uint64_t here = find_targets(a, p, at + i, some, place);
+        for (size_t k = 0; k < some; k++)
+            row[(place[k] + shift) / WORD] |= (here >> k & 1)
+                                              << (place[k] + shift) % WORD;
+    }
+    a->listed = row;
+    a->listed_from = p->first - shift; /* both wrap */
+    if (numbers_alive(a, p->first, p->n) < p->n)
+        a->some = a->all; /* nothing answers for one of them */
+    else if (!is_told(a))
+        ask_numbers(a, 0, p->first, p->n);
+    a->listed = NULL;
 }
 
 /* ---- which numbers are asked ---- */
@@ -394,18 +384,20 @@ static size_t choose_room(const struct asking *a, struct page *p, size_t n,
     size_t most = n < MANY_TARGETS ? ROOM_WORDS : MOST_WORDS;
     p->n_words = (((p->n - 1) / LINE_COLUMNS + 1) | 1) * WORDS_PER_BLOCK;
     *bytes = 0;
-    if (a->n > 1 && a->n <= BYTE_KEYS && !asks_any(a) && 2 * n >= p->n &&
-        (2 + 2 * BYTE_KEYS) * p->n_words <= most) {
+    if (asks_any(a))
+        return words_to_mark(p);
+    if (a->n > 1 && a->n <= BYTE_KEYS && 2 * n >= p->n &&
+        2 * BYTE_KEYS * p->n_words <= most) {
         p->max_keys = BYTE_KEYS;
         *bytes = BYTE_KEYS * p->n_words;
-        return (2 + 2 * BYTE_KEYS) * p->n_words;
+        return 2 * BYTE_KEYS * p->n_words;
     }
     p->turned = a->n > BYTE_KEYS && a->rows && n * a->n >= p->n + A_TURN &&
-                (2 + WORD) * p->n_words <= most;
+                WORD * p->n_words <= most;
     p->max_keys = p->turned ? WORD : a->n;
-    if ((2 + p->max_keys) * p->n_words > most)
-        p->max_keys = most / p->n_words > 2 ? most / p->n_words - 2 : 1;
-    return (2 + p->max_keys) * p->n_words;
+    if (p->max_keys * p->n_words > most)
+        p->max_keys = most / p->n_words > 0 ? most / p->n_words : 1;
+    return p->max_keys * p->n_words;
 }
 
 bool look_up_targets(struct asking *a, size_t at, size_t n)
@@ -424,22 +416,18 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
     begin = loose ? 0 : begin;
     end = striped ? end : s->n_loose;
     struct page p = {.first = begin, .n = end - begin};
-    p.bare = striped && (asks_any(a) || n < p.n / 4);
+    p.bare = n < p.n / 4 && striped;
     size_t bytes, n_words = choose_room(a, &p, n, &bytes);
     if (n_words > ROOM_WORDS && !(room = take_room(s, WORDS_PER_BLOCK + n_words)))
         return false;
-    p.any = room ? room + WORDS_PER_BLOCK : stack;
-    p.rows = p.any + 2 * p.n_words;
-    p.bytes = bytes ? (uint8_t *)(p.any + n_words - bytes) : NULL;
-    if (loose && asks_any(a))
-        p.listed = memset(p.any + p.n_words, 0, p.n_words * sizeof *p.any);
-    for (; p.from < a->n && !is_told(a); p.from += p.n_keys) {
+    p.rows = room ? room + WORDS_PER_BLOCK : stack;
+    p.bytes = bytes ? (uint8_t *)(p.rows + n_words - bytes) : NULL;
+    if (asks_any(a))
+        ask_marked(a, &p, at, n);
+    for (; p.from < a->n && !asks_any(a); p.from += p.n_keys) {
         ask_page(a, &p);
         look_up_all(a, &p, at, n);
     }
-    if ((a->listed = p.listed))
-        ask_numbers(a, 0, 0, s->n_loose);
-    a->listed = NULL;
     give_room(s, room);
     return true;
 }

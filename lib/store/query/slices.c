@@ -199,7 +199,7 @@ void ask_dense(struct asking *a, size_t at, size_t n, size_t first)
     t.ranges = t.asked;
     t.filled = planes_are_ready(p, first, t.epoch) & t.asked;
     if (a->listed)
-        t.asked &= a->listed[first / WORD];
+        t.asked &= listed_word(a, first);
     t.ready = t.filled & t.asked;
     if (n_bits(t.ready) * 4 <= n) /* few are asked sooner apart */
         t.filled = t.ready;

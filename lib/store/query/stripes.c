@@ -200,8 +200,11 @@ static inline void take_window(struct asking *a, size_t i, const struct window *
     uint64_t any = 0;
     hits[w->begin] &= w->first;
     hits[w->end - 1] &= w->last;
-    for (uint32_t k = w->begin; k < w->end; k++)
+    for (uint32_t k = w->begin; k < w->end; k++) {
+        if (a->listed)
+            hits[k] &= listed_word(a, w->number + (size_t)k * WORD);
         any |= hits[k];
+    }
     a->damaged |= (uint64_t)damaged << i;
     if (a->sheet || a->reasons || (any && a->each_hit) ||
         (any && !a->bare && (damaged || a->keys[i].bytes))) {
@@ -336,9 +339,10 @@ void ask_columns(struct asking *a, size_t at, size_t first, size_t n)
 void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
 {
     size_t n_loose = a->snapshot->n_loose, loose = 0;
-    bool columns_first = asks_any(a); /* a key is told sooner by many at a time */
     if (first < n_loose)
         loose = n < n_loose - first ? n : n_loose - first;
+    /* A key is told sooner by many at a time. */
+    bool columns_first = loose > WORD && asks_any(a);
     if (columns_first && n > loose)
         ask_columns(a, at + loose, first + loose, n - loose);
     for (size_t i = 0; i < loose && !is_told(a); i += WORD)
@@ -372,22 +376,34 @@ uint64_t ask_columns_apart(struct asking *a, size_t at, size_t n, uint64_t but)
     return asked;
 }
 
-size_t numbers_alive(const struct tamis_snapshot *s, size_t first, size_t n)
+/* Is any of the numbers from .. to - 1 asked? */
+static bool any_listed(const struct asking *a, size_t from, size_t to)
 {
+    for (; from < to; from += WORD)
+        if (!a->listed || listed_word(a, from) & first_bits(to - from))
+            return true;
+    return false;
+}
+
+size_t numbers_alive(const struct asking *a, size_t first, size_t n)
+{
+    const struct tamis_snapshot *s = a->snapshot;
     const struct shared_files *p = &s->shared;
     struct window w;
     size_t at = first < s->n_loose ? s->n_loose : first, end = first + n;
     for (size_t i = stripes_before(p, at);
          at < end && window_at(&w, p, i, 0, at, end - at); i++) {
-        if (w.stripe->first > at)
+        if (any_listed(a, at, w.stripe->first))
             break;
         for (uint32_t k = w.begin; k < w.end; k++) {
+            size_t number = w.number + (size_t)k * WORD;
             uint64_t dead = meant(&w, k, ~w.living[k]);
+            if (a->listed)
+                dead &= listed_word(a, number);
             if (dead)
-                return w.number + (size_t)k * WORD + (size_t)__builtin_ctzll(dead) -
-                       first;
+                return number + (size_t)__builtin_ctzll(dead) - first;
         }
         at = w.stripe->first + w.stripe->band->n_columns;
     }
-    return (at < end ? at : end) - first;
+    return at < end && any_listed(a, at, end) ? at - first : n;
 }

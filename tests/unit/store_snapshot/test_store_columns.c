@@ -136,6 +136,37 @@ TEST_OF_SCENES(a_dead_column_has_no_range)
     }
 }
 
+/* Nothing answers for the columns of one of two packs, and the other lacks the key. */
+TEST_IN_DIR(a_list_of_a_pack_that_is_lost)
+{
+    for (unsigned lost = 0; lost < 3; lost++) { /* the last time none is */
+        char file[700];
+        size_t numbers[3] = {0};
+        STORE s = store_of("s", 12, 300);
+        pack_in_two(s);
+        SNAPSHOT snap = snapshot_of(s);
+        while (tamis_snapshot_next(snap, &numbers[1]))
+            numbers[1]++;
+        numbers[1]--; /* the last one */
+        struct tamis_segment_info info = segment_at(snap, numbers[lost]);
+        snprintf(file, sizeof file, "%s/%s", path_of("s"), info.file);
+        snap = (tamis_snapshot_release(snap), NULL);
+        s = (tamis_store_close(s), NULL);
+        if (lost < 2)
+            OK(unlink(file));
+        s = store_open("s");
+        snap = snapshot_of(s);
+        struct tamis_key key = key_in(s, 8000000);
+        struct tamis_target list[40];
+        for (size_t i = 0; i < N_OF(list); i++)
+            list[i] = tamis_snapshot_target(snap, numbers[i % 2]);
+        IS(ASK(snap, LIST(list, N_OF(list)), KEYS(&key, 1)), lost == 2);
+        snap = (tamis_snapshot_release(snap), NULL);
+        s = (tamis_store_close(s), NULL);
+        remove_tree("s");
+    }
+}
+
 /* Columns of few blocks against a filter of many. */
 TEST_IN_DIR(columns_are_compared_by_their_own_blocks)
 {

@@ -273,13 +273,25 @@ static void leave_out(struct tamis_store *s, const unsigned *order, size_t n)
     }
 }
 
+/* Of two kinds, which a pack has in two bands. */
+static void put_one(struct tamis_store *s, unsigned i)
+{
+    struct tamis_edit *edit = edit_new(s);
+    BUILDER b;
+    const char *name = name_of(i);
+    OK(tamis_edit_builder(edit, name, strlen(name), i % 2 ? 0 : 1e-6, NULL, &b, NULL));
+    OK(tamis_builder_add_key(b, key_text(10 * i), strlen(key_text(10 * i))));
+    OK(tamis_edit_put(edit, b, NULL, NULL));
+    OK(tamis_edit_commit(edit, NULL));
+}
+
 TEST_IN_DIR(one_of_many_is_left_out)
 {
     enum { N = 200, IN_ORDER = 170 };
-    unsigned order[N];
+    unsigned order[N], behind[N], n = 0;
     STORE s = store_new("s");
     for (unsigned i = 0; i < N; i++) {
-        put_segment(s, name_of(i), 10 * i, 1);
+        put_one(s, i);
         if (i == N / 2 - 1)
             pack_all(s);
         order[i] = i < N / 2      ? i * 37 % (N / 2)
@@ -289,6 +301,19 @@ TEST_IN_DIR(one_of_many_is_left_out)
     leave_out(s, order, N / 2);         /* in the pack, */
     leave_out(s, order + N / 2, N / 2); /* loose, */
     leave_out(s, order, N);             /* and both */
+    for (unsigned i = 0; i < N; i++)    /* loose ones in order, and then columns */
+        behind[i] = i < N / 2 ? N / 2 + i : order[i - N / 2];
+    leave_out(s, behind, N);
+    /* Columns from some number on, whose word of bits may begin before it. */
+    SNAPSHOT snap = snapshot_of(s);
+    for (size_t first = 1; first < N / 2 - 20; first += 5) {
+        n = 0;
+        for (unsigned i = 0; i < N / 2; i++)
+            if (found_in(snap, name_of(order[i])).ordinal > 128 + first)
+                behind[n++] = order[i];
+        IS(n, N / 2 - first);
+        leave_out(s, behind, n);
+    }
 }
 
 RUN_TESTS(NULL, NULL)
