@@ -1,11 +1,7 @@
 /* Hashes -> a stage of split blocks in the file, with its digests. It is filled in
  * private memory, and written while it is filled. */
 #include "lib/builder/layer.h"
-#include "format/integrity.h"
-#include "lib/io/io.h"
 #include "lib/plan/plan.h"
-
-#include <sys/mman.h>
 
 int builder_cannot(const struct tamis_builder *b, int err, const char *path,
                    const char *doing, struct tamis_diag *diag)

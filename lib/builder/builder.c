@@ -2,8 +2,6 @@
  * them. How many keys will come is not known, so their hashes are kept (spool.c). */
 #include "lib/builder/inside.h"
 #include "format/hash.h"
-#include "lib/filter/filter.h"
-#include "lib/io/io.h"
 #include "lib/sort/sort.h"
 
 enum { DEFAULT_MEMORY_LIMIT = 64 << 20, MAX_THREADS = 256, SOME_KEYS = 256 };

@@ -4,7 +4,6 @@
 
 #include "format/commit.h"
 #include "lib/list/list.h"
-#include "lib/tamis.h"
 
 /* The range of the keys, for the segment's record. */
 struct key_range {

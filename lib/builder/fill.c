@@ -8,10 +8,6 @@
  * asks the region for its hashes. It asks after the digests are made: a bit that is
  * lost before them is seen here, and one that is lost later fails its page's digest. */
 #include "lib/builder/inside.h"
-#include "format/integrity.h"
-#include "lib/io/io.h"
-
-#include <sys/mman.h>
 
 enum {
     REGION_BYTES = 256 << 10, /* and a few streams beside it: within any L2 */

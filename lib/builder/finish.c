@@ -4,8 +4,6 @@
  * sequentially: that way it lands in large folios of the page cache, and no half-built
  * bit is ever mapped by anyone. The header is written last. */
 #include "lib/builder/layer.h"
-#include "format/integrity.h"
-#include "lib/io/io.h"
 #include "lib/plan/plan.h"
 
 int builder_describe(const struct tamis_builder *b, struct identity *id,

@@ -3,11 +3,11 @@
 #define TAMIS_BUILDER_H
 
 #include "lib/builder/builder.h"
-#include "lib/filter/header.h"
+#include "lib/io/io.h"
 #include "lib/io/threads.h"
-#include "lib/kernel/kernel.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 /* The sum of a list of hashes, whatever their order (check.c). */
 struct hash_sum {

@@ -8,7 +8,6 @@
  * is finished and digested, for the keys that it was made of: a key that is neither
  * there nor bumped was lost in memory. */
 #include "lib/builder/layer.h"
-#include "format/integrity.h"
 
 enum { REGION_BYTES = 256 << 10, LEAST_ROOM = 64 };
 

@@ -1,8 +1,6 @@
 /* Hashes -> list: a builder's hashes in order, cut to as many bits as were asked for.
  * The hashes stay in the builder, in another order, for its filter. */
 #include "lib/builder/inside.h"
-#include "lib/io/io.h"
-#include "lib/list/list.h"
 
 enum { SOME_VALUES = 1024 };
 

@@ -7,7 +7,6 @@
  * the memory that the hashes had: it is empty by then. A run that does not come back as
  * it was written ends the merge: its list would lack keys, with good digests. */
 #include "lib/builder/inside.h"
-#include "lib/io/io.h"
 #include "lib/sort/sort.h"
 
 enum { LEAST_BLOCK = 64 };

@@ -8,10 +8,7 @@
  * each reads the whole spool and keeps the hashes of its pages, so that portion and
  * pages stay within the limit of memory. */
 #include "lib/builder/layer.h"
-#include "format/integrity.h"
 #include "lib/plan/plan.h"
-
-#include <sys/mman.h>
 
 struct maker {
     struct tamis_builder *b;

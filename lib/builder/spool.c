@@ -7,11 +7,8 @@
  * is built all the same. The file is not synced, and may lose hashes as any file may.
  * So hashes that come back are checked. */
 #include "lib/builder/inside.h"
-#include "lib/io/io.h"
 #include "lib/plan/plan.h"
 #include "lib/sort/sort.h"
-
-#include <sys/mman.h>
 
 enum { LEAST_HASHES = 512, MAPPED_BYTES = HUGE_PAGE_BYTES };
 

@@ -3,7 +3,6 @@
 #define TAMIS_DERIVE_DERIVE_H
 
 #include "lib/builder/builder.h"
-#include "lib/tamis.h"
 
 /* Where it goes: to `path`; or, with a name, into the open directory `dir`, which is
  * not synced. */

@@ -3,7 +3,6 @@
  * read. A page that fails is not counted, and is all ones for the error. The same holds
  * for a block of nothing but ones: a source of this filter was damaged there. */
 #include "lib/derive/inside.h"
-#include "lib/plan/plan.h"
 
 /* ---- the error now ---- */
 

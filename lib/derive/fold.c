@@ -2,7 +2,6 @@
  * of runs of f neighbouring blocks is, bit for bit, the stage of n_blocks / f blocks
  * (SPEC.md section 4). */
 #include "lib/derive/inside.h"
-#include "lib/plan/plan.h"
 
 #include <stdio.h>
 

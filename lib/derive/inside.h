@@ -6,11 +6,8 @@
 #define TAMIS_COMBINE_H
 
 #include "lib/derive/derive.h"
-#include "lib/filter/header.h"
 #include "lib/filter/view.h"
-#include "lib/page/page.h"
-
-#include <stdlib.h>
+#include "lib/plan/plan.h"
 
 /* ---- sources.c ---- */
 

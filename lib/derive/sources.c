@@ -2,7 +2,6 @@
  * geometries have in common. */
 #include "lib/derive/inside.h"
 #include "format/hash.h"
-#include "lib/plan/plan.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,6 @@
 /* Estimates the keys and the error of a derived filter from its bits: counts the bits
  * of every page as it is written, and measures a sample of the blocks. */
 #include "lib/derive/inside.h"
-#include "lib/plan/plan.h"
 
 enum { MEASURED_PAGES = 4096 }; /* of a large stage: at most, and half at least */
 static const double LEAST_ERROR = 0x1p-40;

@@ -4,7 +4,6 @@
  * As long as a page of a stage is still to be checked, each key is asked stage by
  * stage, with a look at the memory of good pages (page/check.c). Once all are good, the
  * kernel goes over the planes as fast as it can. */
-#include "lib/filter/kind.h"
 #include "lib/filter/view.h"
 #include "lib/plan/plan.h"
 

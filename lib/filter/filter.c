@@ -1,9 +1,6 @@
 /* Open one filter for reading, if it is the one that the caller means, and close it. */
 #include "lib/filter/view.h"
-#include "lib/filter/header.h"
 #include "format/hash.h"
-
-#include <stdlib.h>
 
 static int mismatch(struct tamis_diag *diag, const char *path, const char *what)
 {

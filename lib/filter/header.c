@@ -2,9 +2,7 @@
  * only the copy is used. info.c prints it for people. */
 #include "lib/filter/filter.h"
 #include "lib/filter/kind.h"
-#include "format/commit.h"
 #include "format/hash.h"
-#include "lib/error.h"
 #include "lib/io/io.h"
 
 #include <time.h>

@@ -6,7 +6,6 @@
 #include "format/commit.h"
 #include "format/identity.h"
 #include "lib/error.h"
-#include "lib/tamis.h"
 
 enum { HEADER_MAX_BYTES = 3 * PAGE_BYTES };
 

@@ -3,7 +3,6 @@
  * headers that open and of those that don't. */
 #include "lib/filter/view.h"
 #include "format/area.h"
-#include "lib/error.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #endif
 #include "lib/filter/filter.h"
 #include "format/hash.h"
-#include "lib/error.h"
 #include "lib/io/io.h"
 
 int tamis_domain_init(struct tamis_domain *domain, uint32_t hash_id, uint64_t seed)

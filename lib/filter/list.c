@@ -13,13 +13,7 @@
  * by chance. The careful way decides about the others. Once all pages are good,
  * answer() of the kernel is before both, for one key: it takes only pages with heads
  * like those of pages that were asked before. */
-#include "format/list.h"
-#include "lib/filter/filter.h"
-#include "lib/filter/kind.h"
 #include "lib/filter/view.h"
-#include "lib/kernel/list/list_spot.h"
-
-#include <stdlib.h>
 
 /* gcc 12 takes a function that only prefetches for one without effects, and drops its
  * calls, unless it is inlined by force. */

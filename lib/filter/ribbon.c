@@ -8,7 +8,6 @@
  * Warning: ones are no neutral here. A page of ones bumps every key, and the next stage
  * may lack it. So a page that failed its check is DAMAGED at once, and "absent" and
  * "bumped" are believed only if the page was not lost while it was read. */
-#include "lib/filter/kind.h"
 #include "lib/filter/view.h"
 #include "lib/kernel/ribbon.h"
 

@@ -8,10 +8,7 @@
  * No page is kept, so each is proven each time, as by TAMIS_CHECK_STRICT. A page that
  * failed is remembered (page/check.c). Warning: the file is found by its name, so that
  * a filter that was dropped is lost to snapshots that still list it. */
-#include "lib/filter/header.h"
 #include "lib/filter/view.h"
-
-#include <stdlib.h>
 
 struct unmapped {
     struct page_reader reader;

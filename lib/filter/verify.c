@@ -4,11 +4,7 @@
  * with the guard, ones and damage. To filter_scrub() it is an error, which says nothing
  * of the page. */
 #include "lib/filter/view.h"
-#include "format/integrity.h"
 #include "format/ribbon.h"
-#include "lib/io/io.h"
-
-#include <stdlib.h>
 
 /* The used bytes of a page. Zeros follow the blocks, and a table. */
 static size_t stage_used_bytes(const struct stage_desc *d, uint64_t page)

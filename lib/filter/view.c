@@ -15,7 +15,6 @@
 #include "format/hash.h"
 #include "lib/sync_point.h"
 
-#include <stdlib.h>
 #include <sys/mman.h>
 
 /* Twice what 29 growths, as many stages settled one by one, and a seal come to. */

@@ -5,12 +5,10 @@
 #define TAMIS_FILTER_H
 
 #include "lib/filter/filter.h"
-#include "format/commit.h"
 #include "lib/filter/kind.h"
 #include "lib/io/io.h"
-#include "lib/kernel/kernel.h"
-#include "lib/page/page.h"
-#include "lib/page/quick.h"
+
+#include <stdlib.h>
 
 struct ribbons;
 struct view {

@@ -12,12 +12,10 @@
  * programming, run by run from the left. A filter that would leave a row nearly empty
  * goes into the padding of the next band. Among many, the few that would still widen a
  * band of large blocks stay in their files. */
-#include "format/integrity.h"
 #include "lib/pack/pack.h"
 #include "lib/plan/plan.h"
 
 #include <float.h>
-#include <stdlib.h>
 
 /* A band of rows of one line counts as this share of the bytes of all blocks, and each
  * further line half as much: it is next to the first. */

@@ -15,10 +15,7 @@
 #include "lib/pack/pack.h"
 #include "format/hash.h"
 #include "lib/io/io.h"
-#include "lib/kernel/kernel.h"
 #include "lib/sort/sort.h"
-
-#include <stdlib.h>
 
 enum { SOME_HASHES = 4096 };
 

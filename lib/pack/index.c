@@ -11,8 +11,6 @@
 #include "lib/page/stage_writer.h"
 #include "lib/sort/sort.h"
 
-#include <stdlib.h>
-
 /* ---- sources by name ---- */
 
 /* Some bytes of the name, zeros behind its end, and the source's number: as hashes are,

@@ -10,7 +10,8 @@
 
 #include "format/pack.h"
 #include "lib/filter/pack.h"
-#include "lib/tamis.h"
+
+#include <stdlib.h>
 
 /* ==== bands.c: which filters lie in one band ==== */
 

@@ -23,10 +23,8 @@
  * caller's goes on alone from the first slab that was not put. */
 #include "lib/pack/inside.h"
 #include "lib/io/threads.h"
-#include "lib/kernel/kernel.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 /* ---- the rows of a slab ---- */
 

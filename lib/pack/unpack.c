@@ -1,13 +1,9 @@
 /* A column as a filter of its own again: its blocks, gathered from the rows, in a file
  * of kind 1. */
 #include "lib/pack/pack.h"
-#include "lib/error.h"
-#include "lib/filter/filter.h"
 #include "lib/filter/view.h"
-#include "lib/io/io.h"
 #include "lib/page/stage_writer.h"
 
-#include <stdlib.h>
 #include <sys/mman.h>
 
 /* ---- checked copies of pages ---- */

@@ -1,12 +1,8 @@
 /* The file of a pack: rows, table of bands, table of columns, and the header last. */
 #include "lib/pack/inside.h"
-#include "lib/error.h"
 #include "lib/filter/header.h"
 #include "lib/page/stage_writer.h"
-#include "format/integrity.h"
 #include "lib/io/io.h"
-
-#include <stdlib.h>
 
 /* ---- bytes that come one after the other, as pages of a stage ---- */
 
