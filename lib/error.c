@@ -1,7 +1,6 @@
 /* Codes and words: what public calls return, and what they say about it. */
 #include "lib/error.h"
 #include "format/bytes.h"
-#include "format/verdict.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -7,11 +7,8 @@
 #include "format/integrity.h"
 #include "lib/kernel/kernel.h"
 #include "lib/page/quick.h"
-#include "lib/tamis.h"
 
 #include <errno.h>
-#include <stdatomic.h>
-#include <string.h>
 
 /* ==== watch.c: pages of mappings that the file system cannot deliver ==== */
 

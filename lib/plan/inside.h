@@ -3,7 +3,6 @@
 #ifndef TAMIS_PLAN_INSIDE_H
 #define TAMIS_PLAN_INSIDE_H
 
-#include "format/identity.h"
 #include "lib/plan/plan.h"
 
 #include <errno.h>

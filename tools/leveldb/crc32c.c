@@ -5,7 +5,6 @@
 #include "embedded.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <string.h>
 
 enum { STEP = 8 };

@@ -7,7 +7,6 @@
  * the id. */
 #include "shim.h"
 
-#include <atomic>
 #include <random>
 
 namespace tamis

@@ -5,7 +5,6 @@
 #include "live.h"
 
 #include <map>
-#include <vector>
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>

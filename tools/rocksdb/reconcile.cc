@@ -3,7 +3,6 @@
 #include "shim.h"
 
 #include <unordered_set>
-#include <vector>
 
 namespace tamis
 {

@@ -9,8 +9,6 @@
 #ifndef TAMIS_STORE_COUNTS_H
 #define TAMIS_STORE_COUNTS_H
 
-#include <pthread.h>
-
 #include "lib/store/base/base.h"
 #include "lib/page/page.h"
 

@@ -3,7 +3,6 @@
 #ifndef TAMIS_STORE_CATALOG_CATALOG_H
 #define TAMIS_STORE_CATALOG_CATALOG_H
 
-#include "lib/error.h"
 #include "lib/store/base/counters.h"
 
 /* ==== origin.c: is the store that the path names still the one that is open? ==== */

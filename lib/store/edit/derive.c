@@ -3,7 +3,6 @@
  * they stay open whatever becomes of their segments. */
 #include "lib/store/edit/inside.h"
 #include "lib/derive/derive.h"
-#include "lib/list/list.h"
 
 /* ---- lists as sources ---- */
 

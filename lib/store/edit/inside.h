@@ -4,7 +4,6 @@
 
 #include "lib/builder/builder.h"
 #include "lib/pack/pack.h"
-#include "lib/store/catalog/listing.h"
 #include "lib/store/snapshot/snapshot.h"
 
 /* ==== edit.c, put.c, commit.c ==== */
