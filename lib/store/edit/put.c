@@ -333,6 +333,12 @@ static int check_header(const struct attach *a, const struct header *h)
     return what ? diag_fail(a->diag, TAMIS_ERR_MISMATCH, a->path, "%s", what) : 0;
 }
 
+static int in_store_already(const struct attach *a)
+{
+    return diag_fail(a->diag, TAMIS_ERR_EXISTS, a->path,
+                     "this very filter is in the store already");
+}
+
 static int copy_file(const struct attach *a, int from, int to, uint64_t n_bytes)
 {
     bool unreadable;
@@ -363,15 +369,6 @@ static int check_copy(const struct attach *a, int fd, struct header *h)
     return rc ? rc : check_header(a, h);
 }
 
-static int publish(const struct attach *a, const char *temp, const char *name, int fd)
-{
-    int rc = io_publish(a->edit->dir.fd, temp, name, fd, false);
-    if (rc == EEXIST)
-        return diag_fail(a->diag, TAMIS_ERR_EXISTS, a->path,
-                         "this very filter is in the store already");
-    return rc ? diag_errno(a->diag, rc, a->path, "storing the copy") : 0;
-}
-
 static int copy_checked(const struct attach *a, int from, const char *name,
                         struct header *h)
 {
@@ -384,13 +381,11 @@ static int copy_checked(const struct attach *a, int from, const char *name,
     rc = copy_file(a, from, to, h->commit.committed_bytes);
     if (!rc)
         rc = check_copy(a, to, h);
-    if (!rc)
-        rc = publish(a, temp, name, to);
-    if (rc)
-        io_discard(a->edit->dir.fd, temp, to);
-    else
-        close(to);
-    return rc;
+    int ended = io_finish(rc, a->edit->dir.fd, temp, name, to, false);
+    if (rc || !ended)
+        return rc;
+    return ended == EEXIST ? in_store_already(a)
+                           : diag_errno(a->diag, ended, a->path, "storing the copy");
 }
 
 /* Puts the copy under the name of its UUID; h is its header. */
@@ -406,10 +401,9 @@ static int attach_copy(const struct attach *a, struct header *h)
         rc = check_header(a, h);
     if (!rc) {
         filter_file_name(h->identity.uuid, name);
-        /* Known without copying, most of the time; publish() decides. */
+        /* Known without copying, most of the time; the rename decides. */
         if (faccessat(a->edit->dir.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            rc = diag_fail(a->diag, TAMIS_ERR_EXISTS, a->path,
-                           "this very filter is in the store already");
+            rc = in_store_already(a);
     }
     if (!rc)
         rc = copy_checked(a, from, name, h);
