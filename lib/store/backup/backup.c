@@ -362,7 +362,8 @@ static int leave_out(struct backup *b, struct backup_item *it, int code,
     else
         record_make_bare(&r);
     size_t n = record_encode(&r, segment->name.at, segment->name.n, value);
-    return set_value(segment, segment->name, (struct piece){value, n}, &r);
+    int rc = set_value(segment, segment->name, (struct piece){value, n}, &r);
+    return rc ? diag_errno(b->diag, rc, b->catalog->path, "listing the copies") : 0;
 }
 
 static int copy_item(struct backup *b, const struct backup_item *it,
@@ -531,29 +532,25 @@ static void count_copy(struct backup *b, const struct backup_item *it, uint64_t 
 static int finish_item(struct backup *b, struct backup_item *it)
 {
     struct copied done;
-    int rc = 0;
     if (it->early && it->early->left)
-        rc = leave_out(b, it, it->early->code, it->early->left, "");
-    else if (it->early)
+        return leave_out(b, it, it->early->code, it->early->left, "");
+    if (it->early)
         count_copy(b, it, it->early->n_bytes, it->early->damaged);
     else if (it->failure)
-        rc = leave_out(b, it, it->failure, NULL, "");
-    if (rc)
-        return diag_errno(b->diag, rc, b->catalog->path, "listing the copies");
-    if (it->failure || it->from < 0)
+        return leave_out(b, it, it->failure, NULL, "");
+    if (it->from < 0)
         return 0;
-    rc = copy_item(b, it, &done);
+    int rc = copy_item(b, it, &done);
     close_item(it);
     if (rc)
         return rc;
+    if (done.left)
+        return leave_out(b, it, done.diag.code, done.left, done.diag.what);
     /* The file is copied: repair may list its segments anew by it (SPEC.md §15). */
-    if (!done.left && it->no_dead)
+    if (it->no_dead)
         tell_left(b, it, it->no_dead, NULL, "");
-    if (!done.left)
-        count_copy(b, it, done.n_bytes, done.n_damaged > 0);
-    else if (leave_out(b, it, done.diag.code, done.left, done.diag.what) != 0)
-        rc = diag_errno(b->diag, ENOMEM, b->catalog->path, "listing the copies");
-    return rc;
+    count_copy(b, it, done.n_bytes, done.n_damaged > 0);
+    return 0;
 }
 
 static int copy_rest(struct backup *b)
