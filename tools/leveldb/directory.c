@@ -63,10 +63,7 @@ static int list_error(const char *database, enum ldb_result result, const char *
                         why[0] ? "its CURRENT names a missing file"
                                : "it has no CURRENT");
     case LDB_DAMAGED:
-        return complain(
-            EXIT_DAMAGE,
-            "%s: damaged: %s: let LevelDB repair the database, or restore it", database,
-            why);
+        return complain(EXIT_DAMAGE, "%s: damaged: %s" LET_IT_REPAIR, database, why);
     case LDB_GOOD:
     case LDB_FAILED:
     case LDB_STOPPED:
@@ -133,8 +130,8 @@ static int read_all(FILE *file, const char *path, uint64_t n_bytes,
         return complain(EXIT_DAMAGE, "%s: no regular file, and no table", path);
     if ((uint64_t)st.st_size != n_bytes)
         return complain(EXIT_DAMAGE,
-                        "%s: damaged: it has %llu bytes, and %llu in the MANIFEST: let "
-                        "LevelDB repair the database, or restore it",
+                        "%s: damaged: it has %llu bytes, and %llu in the "
+                        "MANIFEST" LET_IT_REPAIR,
                         path, LLU(st.st_size), LLU(n_bytes));
     out->bytes = memory_or_exit(malloc((size_t)n_bytes + 1));
     out->n_bytes = fread(out->bytes, 1, (size_t)n_bytes, file);

@@ -45,8 +45,8 @@ static int list(struct bridge_run *r)
     int status = read_list(path, &d->list);
     if (status == EXIT_DONE && r->gone && has_table(&d->list, r->gone))
         status = complain(EXIT_DAMAGE,
-                          "%s: damaged: table %06" PRIu64 " is listed, and not there: "
-                          "let LevelDB repair the database, or restore it",
+                          "%s: damaged: table %06" PRIu64 " is listed, and not "
+                          "there" LET_IT_REPAIR,
                           path, r->gone);
     if (status == EXIT_DONE)
         status = database_tag(path, r->tag);
@@ -107,11 +107,8 @@ static int add_keys(struct bridge_run *r, struct bridge_table *t,
     if (result == LDB_STOPPED)
         return complain_add(to.err, r->b->store);
     if (result != LDB_GOOD)
-        return complain(
-            EXIT_DAMAGE,
-            "%s/%s: damaged: %s: let LevelDB repair the database, or restore "
-            "it",
-            r->b->directories[0], t->name, why);
+        return complain(EXIT_DAMAGE, "%s/%s: damaged: %s" LET_IT_REPAIR,
+                        r->b->directories[0], t->name, why);
     return EXIT_DONE;
 }
 

@@ -5,6 +5,9 @@
 #include "../bridge/bridge.h"
 #include "database.h"
 
+/* The end of a message about damage. */
+#define LET_IT_REPAIR ": let LevelDB repair the database, or restore it"
+
 enum { TABLE_NAME_BYTES = 32 };
 
 struct table_file {
