@@ -14,8 +14,6 @@ struct asking {
     struct sheet *sheet;  /* NULL: nothing is counted */
     uint64_t now;         /* origin_clock() for these keys; 0: not asked yet */
     size_t n_words;       /* of a row of answers */
-    bool bare;            /* nobody looks at hits of columns */
-    uint64_t damaged;     /* keys in whose rows pages that failed have taken part */
     bool each_hit;        /* somebody is told of each segment that may have the key */
     size_t *n_candidates; /* so far, of each key; if somebody is told of them */
     uint8_t *reasons;     /* of all targets; NULL: nobody asks */

@@ -30,11 +30,11 @@ struct page {
     size_t first, n;               /* the numbers in rows, */
     size_t from, n_keys, max_keys; /* and the keys */
     size_t n_words; /* of a row, an odd number of lines: they shall not evict others */
-    bool bare;      /* hits are not looked at: few of these numbers are asked for */
     bool turned;    /* word n / 64 of row n % 64 is number n's: a bit for each key */
-    uint64_t doubtful; /* those whose hits a range may exclude, or a failed page made */
     uint64_t *rows;
-    uint8_t *bytes; /* of each number, a bit for each key; NULL: keys are too many */
+    uint8_t *bytes;  /* of each number, a bit for each key; NULL: keys are too many */
+    uint64_t *marks; /* those that are asked, if they are few, from a number on */
+    size_t marks_from;
 };
 
 /* The words of a row that marks numbers, and one before and two behind them. */
@@ -51,8 +51,6 @@ static void ask_page(const struct asking *a, struct page *p)
     struct asking b = *a;
     b.reasons = NULL;
     b.each_hit = false;
-    b.bare = p->bare;
-    b.damaged = 0;
     b.n_words = p->n_words;
     b.n = a->n - p->from < p->max_keys ? a->n - p->from : p->max_keys;
     b.keys = a->keys + p->from;
@@ -61,12 +59,11 @@ static void ask_page(const struct asking *a, struct page *p)
     b.plain = b.all = first_bits(b.n);
     b.ranged = a->ranged >> p->from & b.all;
     b.rows = p->rows;
+    b.listed = p->marks;
+    b.listed_from = p->marks_from;
     p->n_keys = b.n;
     memset(p->rows, 0, (p->turned ? WORD : b.n) * p->n_words * sizeof *p->rows);
     ask_numbers(&b, 0, p->first, p->n);
-    p->doubtful = p->bare ? b.damaged : 0;
-    for (size_t k = 0; k < b.n; k++)
-        p->doubtful |= (uint64_t)(p->bare && b.keys[k].bytes) << k;
 }
 
 static void turn_rows(const struct kernel *kernel, const struct page *p)
@@ -112,7 +109,7 @@ static void turn_into_bytes(const struct page *p)
 /* Which of n targets, at most 64, lie on this page, and where? The others get place 0,
  * and are asked if they still are to be. */
 static inline uint64_t find_targets(struct asking *a, const struct page *p, size_t at,
-                                    size_t n, uint32_t *place)
+                                    size_t n, uint32_t *place, bool ask)
 {
     const struct tamis_target *t = a->q->targets + at;
     uint64_t here = 0;
@@ -123,58 +120,19 @@ static inline uint64_t find_targets(struct asking *a, const struct page *p, size
         here |= (uint64_t)on << i;
         place[i] = on ? place[i] : 0;
     }
-    if (!p->from)
+    if (ask)
         ask_slice(a, at, n, here | ask_columns_apart(a, at, n, here));
     return here;
 }
 
-/* The stripe of a column that is asked; NULL: the number is not such a column's. */
-static const struct stripe *living_stripe(const struct tamis_snapshot *s, size_t number)
-{
-    const struct stripe *t = stripe_of(&s->shared, number);
-    size_t at = t ? number - t->first : 0;
-    return t && t->living[at / WORD] >> at % WORD & 1 ? t : NULL;
-}
-
-static inline uint32_t column_of(const struct stripe *t, size_t number)
-{
-    return t->band->first_column + (uint32_t)(number - t->first);
-}
-
-/* Fetches the entries of some hits among targets from a place on, if one pack has them.
- */
-static void fetch_some_entries(const struct asking *a, size_t at, uint64_t hits)
-{
-    uint32_t columns[PACK_FETCHED];
-    const struct shared_view *view = NULL;
-    size_t n = 0;
-    for (; hits && n < PACK_FETCHED; hits &= hits - 1) {
-        size_t number = a->q->targets[at + (size_t)__builtin_ctzll(hits)].ordinal - 1U;
-        const struct stripe *t = living_stripe(a->snapshot, number);
-        view = view || !t ? view : t->view;
-        if (t && t->view == view)
-            columns[n++] = column_of(t, number);
-    }
-    if (n)
-        pack_fetch_entries(view->open->filter, columns, n);
-}
-
-/* Key i, and its hits among targets from a place on. Returns those that are absent
- * after all. Of columns, rows have said all but the reason. */
+/* Tells why key i may be in hits among targets from a place on. Returns those that are
+ * absent after all. */
 static uint64_t look_again(struct asking *a, size_t i, size_t at, uint64_t hits)
 {
     uint64_t absent = 0;
-    bool by_range;
-    if (hits & (hits - 1))
-        fetch_some_entries(a, at, hits);
     for (; hits; hits &= hits - 1) {
         size_t k = at + (size_t)__builtin_ctzll(hits);
-        const struct tamis_target *target = &a->q->targets[k];
-        const struct stripe *t =
-            a->reasons ? NULL : living_stripe(a->snapshot, target->ordinal - 1U);
-        if (t ? !column_hit(t->view, column_of(t, target->ordinal - 1U), TAMIS_HIT,
-                            &a->keys[i], &by_range)
-              : ask_with_care(a, target, k, UINT64_C(1) << i) != 0)
+        if (ask_with_care(a, &a->q->targets[k], k, UINT64_C(1) << i))
             absent |= hits & -hits;
     }
     return absent;
@@ -207,7 +165,7 @@ static void look_up_slice(struct asking *a, const struct page *p, size_t at, siz
     uint32_t place[WORD];
     uint64_t found[BYTE_KEYS];
     slice_begin(&t, a, at, n);
-    t.asked = find_targets(a, p, at, n, place);
+    t.asked = find_targets(a, p, at, n, place, !p->from);
     if (p->bytes)
         look_up_bytes(p, place, n, found);
     for (size_t k = 0; k < p->n_keys; k++) {
@@ -215,7 +173,7 @@ static void look_up_slice(struct asking *a, const struct page *p, size_t at, siz
             t.asked &
             (p->bytes ? found[k] : look_up(p->rows + k * p->n_words, place, n));
         uint64_t late = 0;
-        if (a->reasons || p->doubtful >> k & 1)
+        if (a->reasons)
             late = look_again(a, p->from + k, at, t.asked & ~absent);
         deliver(a, p->from + k, &t, absent | late, 0, absent);
     }
@@ -229,7 +187,7 @@ static void look_up_square(struct asking *a, const struct page *p, size_t at, si
     uint32_t place[WORD];
     for (size_t k = 0; k < bit_words(n); k++) {
         size_t some = n - k * WORD < WORD ? n - k * WORD : WORD;
-        here[k] = find_targets(a, p, at + k * WORD, some, place);
+        here[k] = find_targets(a, p, at + k * WORD, some, place, !p->from);
         for (size_t i = 0; i < some; i++)
             square[i][k] = p->rows[place[i] % WORD * p->n_words + place[i] / WORD];
     }
@@ -238,8 +196,6 @@ static void look_up_square(struct asking *a, const struct page *p, size_t at, si
         uint64_t *row = a->rows + i * a->n_words, hits = 0;
         for (size_t k = 0; k < bit_words(n); k++) {
             uint64_t absent = le64toh(square[i][k]) & here[k];
-            if (p->doubtful >> i & 1)
-                absent |= look_again(a, i, at + k * WORD, here[k] & ~absent);
             hits |= absent ^ here[k];
             if (at % WORD)
                 put_bits(row, (ptrdiff_t)(at + k * WORD), absent);
@@ -266,23 +222,30 @@ static void look_up_all(struct asking *a, struct page *p, size_t at, size_t n)
     }
 }
 
-/* Nobody asks which: the order of the list does not count. */
-static void ask_marked(struct asking *a, const struct page *p, size_t at, size_t n)
+/* ---- marks ---- */
+
+static void mark_targets(struct asking *a, struct page *p, size_t at, size_t n,
+                         bool ask)
 {
-    uint64_t *row = p->rows;
-    /* A word of columns may begin before the first number. */
-    size_t shift = WORD + p->first % WORD;
-    memset(row, 0, words_to_mark(p) * sizeof *row);
+    size_t shift = WORD + p->first % WORD; /* columns' words may begin before them */
+    p->marks_from = p->first - shift;      /* both wrap */
+    memset(p->marks, 0, words_to_mark(p) * sizeof *p->marks);
     for (size_t i = 0, some; i < n && !is_told(a); i += some) {
         uint32_t place[WORD];
         some = n - i < WORD ? n - i : WORD;
-        uint64_t here = find_targets(a, p, at + i, some, place);
+        uint64_t here = find_targets(a, p, at + i, some, place, ask);
         for (size_t k = 0; k < some; k++)
-            row[(place[k] + shift) / WORD] |= (here >> k & 1)
-                                              << (place[k] + shift) % WORD;
+            p->marks[(place[k] + shift) / WORD] |= (here >> k & 1)
+                                                   << (place[k] + shift) % WORD;
     }
-    a->listed = row;
-    a->listed_from = p->first - shift; /* both wrap */
+}
+
+/* Nobody asks which: the order of the list does not count. */
+static void ask_marked(struct asking *a, struct page *p, size_t at, size_t n)
+{
+    mark_targets(a, p, at, n, true);
+    a->listed = p->marks;
+    a->listed_from = p->marks_from;
     if (numbers_alive(a, p->first, p->n) < p->n)
         a->some = a->all; /* nothing answers for one of them */
     else if (!is_told(a))
@@ -376,28 +339,28 @@ static void give_room(struct tamis_snapshot *s, uint64_t *room)
         unmap_room(room);
 }
 
-/* Returns how much room it takes to ask n targets, for some keys at a time; *bytes: how
- * much of it, at the end, for bytes. */
+/* Chooses how to ask n targets, for some keys at a time. Returns how much room it
+ * takes: for marks, for rows, and for bytes, one behind the other. */
 static size_t choose_room(const struct asking *a, struct page *p, size_t n,
-                          size_t *bytes)
+                          size_t *marks, size_t *bytes)
 {
     size_t most = n < MANY_TARGETS ? ROOM_WORDS : MOST_WORDS;
     p->n_words = (((p->n - 1) / LINE_COLUMNS + 1) | 1) * WORDS_PER_BLOCK;
-    *bytes = 0;
+    *marks = *bytes = 0;
+    if (asks_any(a) || (n < p->n / 4 && a->keys[0].bytes)) /* hits are looked at */
+        *marks = words_to_mark(p);
     if (asks_any(a))
-        return words_to_mark(p);
-    if (a->n > 1 && a->n <= BYTE_KEYS && 2 * n >= p->n &&
-        2 * BYTE_KEYS * p->n_words <= most) {
+        return *marks;
+    most = (most - (*marks < most ? *marks : most)) / p->n_words;
+    if (a->n > 1 && a->n <= BYTE_KEYS && 2 * n >= p->n && 2 * BYTE_KEYS <= most) {
         p->max_keys = BYTE_KEYS;
         *bytes = BYTE_KEYS * p->n_words;
-        return 2 * BYTE_KEYS * p->n_words;
+    } else {
+        p->turned =
+            a->n > BYTE_KEYS && a->rows && n * a->n >= p->n + A_TURN && WORD <= most;
+        p->max_keys = p->turned ? WORD : a->n < most ? a->n : most ? most : 1;
     }
-    p->turned = a->n > BYTE_KEYS && a->rows && n * a->n >= p->n + A_TURN &&
-                WORD * p->n_words <= most;
-    p->max_keys = p->turned ? WORD : a->n;
-    if (p->max_keys * p->n_words > most)
-        p->max_keys = most / p->n_words > 0 ? most / p->n_words : 1;
-    return p->max_keys * p->n_words;
+    return *marks + p->max_keys * p->n_words + *bytes;
 }
 
 bool look_up_targets(struct asking *a, size_t at, size_t n)
@@ -416,12 +379,16 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
     begin = loose ? 0 : begin;
     end = striped ? end : s->n_loose;
     struct page p = {.first = begin, .n = end - begin};
-    p.bare = n < p.n / 4 && striped;
-    size_t bytes, n_words = choose_room(a, &p, n, &bytes);
+    size_t marks, bytes, n_words = choose_room(a, &p, n, &marks, &bytes);
     if (n_words > ROOM_WORDS && !(room = take_room(s, WORDS_PER_BLOCK + n_words)))
         return false;
-    p.rows = room ? room + WORDS_PER_BLOCK : stack;
-    p.bytes = bytes ? (uint8_t *)(p.rows + n_words - bytes) : NULL;
+    p.marks = room ? room + WORDS_PER_BLOCK : stack;
+    p.rows = p.marks + marks;
+    p.bytes = bytes ? (uint8_t *)(p.marks + n_words - bytes) : NULL;
+    if (!marks)
+        p.marks = NULL;
+    else if (!asks_any(a))
+        mark_targets(a, &p, at, n, false);
     if (asks_any(a))
         ask_marked(a, &p, at, n);
     for (; p.from < a->n && !asks_any(a); p.from += p.n_keys) {

@@ -205,9 +205,8 @@ static inline void take_window(struct asking *a, size_t i, const struct window *
             hits[k] &= listed_word(a, w->number + (size_t)k * WORD);
         any |= hits[k];
     }
-    a->damaged |= (uint64_t)damaged << i;
     if (a->sheet || a->reasons || (any && a->each_hit) ||
-        (any && !a->bare && (damaged || a->keys[i].bytes))) {
+        (any && (damaged || a->keys[i].bytes))) {
         take_and_look(a, i, w, hits, damaged);
         return;
     }
