@@ -139,7 +139,7 @@ void slice_begin(struct slice *t, const struct asking *a, size_t at, size_t n);
 /* Asks n targets, at most 64, from this place on, but for some of them. */
 void ask_slice(struct asking *a, size_t at, size_t n, uint64_t but);
 /* The same of loose ones against which nothing speaks, and whose numbers follow each
- * other from `first` on, a multiple of 64 if some are listed. */
+ * other from `first` on. */
 void ask_dense(struct asking *a, size_t at, size_t n, size_t first);
 
 /* ==== stripes.c: segments that share files ==== */

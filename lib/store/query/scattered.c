@@ -7,8 +7,9 @@
  *     key 1 absent    1 1 0 1 ...     number 1            0 1 ...
  *     ...                             number 2            1 0 ...   <-- target 2
  *
- * Of few keys that is a byte, of many a word. If nobody asks which targets may have a
- * key, they are marked in one row, and asked in the order of numbers.
+ * Of few keys that is a byte, of many a word. Few targets among many numbers are marked
+ * first: hits of others are not looked at. And if nobody asks which may have a key, all
+ * are marked, and asked in the order of numbers.
  *
  * The list may be much longer than all rows: each pass over it counts. Warning: targets
  * that lie nowhere in these rows are asked during the first pass, and only then. */
@@ -20,7 +21,7 @@
 
 enum {
     ROOM_WORDS = 1600,    /* for rows, on the stack, */
-    MOST_WORDS = 1 << 21, /* and elsewhere, but for three rows */
+    MOST_WORDS = 1 << 21, /* and elsewhere, but for marks and a row */
     BYTE_KEYS = 8,        /* have a bit each in a byte */
     MANY_TARGETS = 512,   /* are worth more room than is on the stack */
     A_TURN = 1024,        /* of them take as long as a square that is turned */
@@ -33,14 +34,15 @@ struct page {
     bool turned;    /* word n / 64 of row n % 64 is number n's: a bit for each key */
     uint64_t *rows;
     uint8_t *bytes;  /* of each number, a bit for each key; NULL: keys are too many */
-    uint64_t *marks; /* those that are asked, if they are few, from a number on */
+    uint64_t *marks; /* numbers that are asked, from one on; NULL: all are */
     size_t marks_from;
 };
 
-/* The words of a row that marks numbers, and one before and two behind them. */
+/* The lines of a row that marks numbers, with one word before and two behind them. */
 static inline size_t words_to_mark(const struct page *p)
 {
-    return bit_words(p->n) + 3;
+    return (bit_words(p->n) + 3 + WORDS_PER_BLOCK - 1) / WORDS_PER_BLOCK *
+           WORDS_PER_BLOCK;
 }
 
 /* ---- rows ---- */
@@ -347,7 +349,7 @@ static size_t choose_room(const struct asking *a, struct page *p, size_t n,
     size_t most = n < MANY_TARGETS ? ROOM_WORDS : MOST_WORDS;
     p->n_words = (((p->n - 1) / LINE_COLUMNS + 1) | 1) * WORDS_PER_BLOCK;
     *marks = *bytes = 0;
-    if (asks_any(a) || (n < p->n / 4 && a->keys[0].bytes)) /* hits are looked at */
+    if (asks_any(a) || n < p->n / 4) /* hits of others are not looked at */
         *marks = words_to_mark(p);
     if (asks_any(a))
         return *marks;
@@ -391,10 +393,11 @@ bool look_up_targets(struct asking *a, size_t at, size_t n)
         mark_targets(a, &p, at, n, false);
     if (asks_any(a))
         ask_marked(a, &p, at, n);
-    for (; p.from < a->n && !asks_any(a); p.from += p.n_keys) {
-        ask_page(a, &p);
-        look_up_all(a, &p, at, n);
-    }
+    else
+        for (; p.from < a->n; p.from += p.n_keys) {
+            ask_page(a, &p);
+            look_up_all(a, &p, at, n);
+        }
     give_room(s, room);
     return true;
 }

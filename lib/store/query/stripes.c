@@ -155,8 +155,7 @@ static uint64_t look_at_hits(struct asking *a, size_t i, const struct window *w,
     return sure;
 }
 
-/* Fetches the entries of some hits, from those in word k on. Returns the word behind.
- */
+/* Fetches the entries of some hits, from those in word k on. Returns where to go on. */
 static uint32_t fetch_entries(const struct asking *a, const struct window *w,
                               const uint64_t *hits, uint32_t k)
 {
@@ -346,7 +345,7 @@ void ask_numbers(struct asking *a, size_t at, size_t first, size_t n)
         ask_columns(a, at + loose, first + loose, n - loose);
     for (size_t i = 0; i < loose && !is_told(a); i += WORD)
         ask_dense(a, at + i, loose - i < WORD ? loose - i : WORD, first + i);
-    if (!columns_first && n > loose)
+    if (!columns_first && n > loose && !is_told(a))
         ask_columns(a, at + loose, first + loose, n - loose);
 }
 
