@@ -1,4 +1,4 @@
-#help make rot EVERY=N SEED=S   files of every kind damaged in every way, one of N; no key is lost (EVERY=1: all, an hour)
+#help make rot EVERY=N SEED=S   files of every kind damaged in every way, one of N; no key is lost (EVERY=1: all)
 
 ROT_OBJ := $(call obj,$(wildcard tests/rot/*.c tests/steps/*.c))
 TEST_PROGRAMS += $B/tests/rot/rot

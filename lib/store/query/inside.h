@@ -28,8 +28,8 @@ struct asking {
     uint64_t some;      /* those that a segment may have */
     uint64_t by_number; /* those whose candidates come in the order of numbers */
     const uint64_t *hash, *prefix;
-    const uint64_t *listed; /* numbers that are asked, a bit each; NULL: all; */
-    size_t listed_from;     /* the first of them, modulo 2^64: a multiple of 64 */
+    const uint64_t *listed; /* a bit for each number that is asked; NULL: all are */
+    size_t listed_from;     /* the number of the first bit, modulo 2^64 */
 };
 
 static inline uint64_t first_bits(size_t n)

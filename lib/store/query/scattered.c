@@ -7,9 +7,9 @@
  *     key 1 absent    1 1 0 1 ...     number 1            0 1 ...
  *     ...                             number 2            1 0 ...   <-- target 2
  *
- * Of few keys that is a byte, of many a word. Few targets among many numbers are marked
- * first: hits of others are not looked at. And if nobody asks which may have a key, all
- * are marked, and asked in the order of numbers.
+ * A number has a byte for few keys, and a word for many. Few targets among many numbers
+ * are marked first: hits of others are not looked at. If nobody asks which may have a
+ * key, all targets are marked, and asked in the order of numbers.
  *
  * The list may be much longer than all rows: each pass over it counts. Warning: targets
  * that lie nowhere in these rows are asked during the first pass, and only then. */
@@ -226,6 +226,7 @@ static void look_up_all(struct asking *a, struct page *p, size_t at, size_t n)
 
 /* ---- marks ---- */
 
+/* `ask`: targets that lie elsewhere are asked now. */
 static void mark_targets(struct asking *a, struct page *p, size_t at, size_t n,
                          bool ask)
 {
@@ -242,7 +243,7 @@ static void mark_targets(struct asking *a, struct page *p, size_t at, size_t n,
     }
 }
 
-/* Nobody asks which: the order of the list does not count. */
+/* If nobody asks which, the order of the list does not count. */
 static void ask_marked(struct asking *a, struct page *p, size_t at, size_t n)
 {
     mark_targets(a, p, at, n, true);

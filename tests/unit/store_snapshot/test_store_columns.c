@@ -116,7 +116,8 @@ TEST_IN_DIR(bits_of_a_column_decide_alone_or_not)
     }
 }
 
-/* Bits of ones: the range decides, but of a column that is listed and dead nothing. */
+/* All bits are ones: the range decides, and for a column that is listed and dead it
+ * proves nothing. */
 TEST_OF_SCENES(a_dead_column_has_no_range)
 {
     scene("dead and listed");

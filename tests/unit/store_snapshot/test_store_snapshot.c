@@ -273,7 +273,7 @@ static void leave_out(struct tamis_store *s, const unsigned *order, size_t n)
     }
 }
 
-/* Of two kinds, which a pack has in two bands. */
+/* Segments are of two kinds, for which a pack has bands of their own. */
 static void put_one(struct tamis_store *s, unsigned i)
 {
     struct tamis_edit *edit = edit_new(s);
